@@ -21,10 +21,11 @@ from hushbid.protocol.runtime.telemetry.logs import LogFormat, LogLevel
 
 if TYPE_CHECKING:
     from hushbid.consumer.appraisal import Judgement, Quality
+    from hushbid.consumer.model_figures import ModelFigures
     from hushbid.consumer.result import ConsumerResult
     from hushbid.consumer.seed_distance import SeedDistance
 
-__all__ = ["command", "quality_lines", "run_consumer_verb", "seed_lines", "show"]
+__all__ = ["command", "deciding", "quality_lines", "run_consumer_verb", "seed_lines", "show"]
 
 
 @takes(ConsumerRole)
@@ -63,8 +64,13 @@ def run_consumer_verb(
     run_verb(body, as_json=as_json, show=show)
 
 
-def show(result: ConsumerResult) -> None:
-    """Print a consumer's result for people."""
+def show(result: ConsumerResult, *, details: bool = False) -> None:
+    """Print a consumer's result for people.
+
+    Args:
+        details: Whether to print every accuracy. Without, only the first sentence has any: the one that
+            decides, with its baseline and interval, if there is one.
+    """
     from hushbid.consumer.disputes import told
     from hushbid.consumer.result import missing_said, test_shared_said
     from hushbid.protocol.session.guarantee import privacy_lines
@@ -78,7 +84,7 @@ def show(result: ConsumerResult) -> None:
         **quality_lines(result.judgement),
         **result.own.lines(result.judgement.plain.mmd2),
         **seed_lines(result.seed_distance, drawn=result.seed_set_drawn),
-        "rehearsal": result.verdict.summary(),
+        "before the session": result.verdict.summary(),
         **({"course": " ".join(warnings)} if warnings else {}),
         **({} if result.bill is None else {"bill": result.bill.sentence()}),
         "seconds": f"{result.wall_seconds:.1f}",
@@ -86,9 +92,17 @@ def show(result: ConsumerResult) -> None:
         "ledger of the validation set": str(result.ledger),
         "transcript": str(result.transcript),
     }
+    figures = deciding(figures, result.model, details=details)
     tell("\n".join([result.session, *result.sentences]))
     show_figures(figures, indent="  ")
     tell("\n".join(privacy_lines(result.privacy)))
+
+
+def deciding(figures: dict[str, str], model: ModelFigures, *, details: bool) -> dict[str, str]:
+    """The figures without accuracies that decide nothing: the first sentence has the one that does."""
+    if model.metric is None or details:
+        return figures
+    return {name: value for name, value in figures.items() if not name.startswith("accuracy")}
 
 
 def seed_lines(found: SeedDistance | None, *, drawn: bool) -> dict[str, str]:

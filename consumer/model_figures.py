@@ -142,6 +142,14 @@ class ModelFigures(Figures):
         """The same without what only an operator could know: whoever has the purchase says it so."""
         return self._sentence("")
 
+    def beside_random(self) -> str:
+        """The model with as many random rows, beside the one with the purchase; empty if it is not known."""
+        bought = self.own_and_bought or self.bought
+        random = self.own_and_uniform if self.own_and_bought is not None else self.uniform
+        if random is None or bought is None:
+            return ""
+        return f"{self._change(bought.value - random.value)}{self._unit} (they give {self._told(random)})"
+
     def _sentence(self, beside: str) -> str:
         said = self._said(beside)
         return f"{said} Note: {self.why}." if self.why and self.metric is not None else said

@@ -18,10 +18,11 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from hushbid.consumer.answers import Word
 from hushbid.consumer.downstream import Labels, are_amounts, known_labels, listed_labels, wilson_interval
 from hushbid.consumer.learners import Learner, learner
 from hushbid.consumer.training_weights import FOLDS, folds, scored
-from hushbid.consumer.verdict import Prospect, Word
+from hushbid.consumer.verdict import Prospect
 from hushbid.protocol.errors import DataError
 from hushbid.protocol.extras import missing
 

@@ -11,11 +11,12 @@ verdict, also after a restart, and includes it in its result.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field, model_serializer, model_validator
 from pydantic.dataclasses import dataclass as figures
 
+from hushbid.consumer.answers import Word
 from hushbid.protocol.figures import Figures
 
 __all__ = [
@@ -29,10 +30,7 @@ __all__ = [
     "Rehearsal",
     "Staged",
     "Verdict",
-    "Word",
 ]
-
-Word: TypeAlias = Literal["good", "uncertain", "hopeless"]
 
 ALIKE: Final = 0.98
 """Mean kernel value of two rows of D_v above which MMD² is small whatever is bought."""

@@ -20,9 +20,9 @@ from scipy.spatial.distance import pdist
 
 from hushbid.advice.labels import LabelTrial, labels_of, tried
 from hushbid.advice.trials import DIMENSION, MOST, Bounds, Request, Trial, Trials
+from hushbid.consumer.answers import Word, said
 from hushbid.consumer.party import check_disjoint
 from hushbid.consumer.verdict import ALIKE, UNLIKE, Rehearsal
-from hushbid.plan.quality import BY_RULE, Word
 from hushbid.plan.rehearsal import FEWEST, rehearse
 from hushbid.plan.wanted import check_share, wanted_of
 from hushbid.protocol import limits
@@ -113,7 +113,7 @@ class Advice(Figures):
     @property
     def called(self) -> str:
         """The verdict for people; if it is the rule of thumb's, in the words of `hushbid plan`."""
-        return BY_RULE.get(self.verdict, self.verdict) if self.by_rule else self.verdict
+        return said(self.verdict, by_rule=self.by_rule)
 
     @property
     def disclosed(self) -> list[str]:

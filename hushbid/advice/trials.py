@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from pydantic.dataclasses import dataclass as figures
 
+from hushbid.consumer.answers import Word
 from hushbid.consumer.drawn_seed_set import STREAM, drawn_seed_set
 from hushbid.consumer.verdict import GOOD, Rehearsal, Verdict
 from hushbid.plan.noise import ReleaseError, release_errors
 from hushbid.plan.prediction import Prediction, predict
-from hushbid.plan.quality import Word, verdict
+from hushbid.plan.quality import verdict
 from hushbid.plan.rehearsal import FEWEST, looked_at, rehearse
 from hushbid.plan.setting import PlanSetting, setting_of
 from hushbid.plan.tables import DEFAULT_RELEASE, default_rule, names_only, no_network, release_table

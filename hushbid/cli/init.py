@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Final
 
+from hushbid.protocol.names import listed
 from hushbid.protocol.runtime.command import JsonResult, takes, tell, verb
 from hushbid.starting.options import InitOptions
 
@@ -17,11 +18,13 @@ _WIDTH: Final = 100
 
 
 def _show(made: Begun) -> None:
+    from hushbid.starting.beginning import MOST_NAMES
+
     tell(f"{made.directory}")
     for name, path in made.files.items():
         tell(f"  {name:<14} {path.relative_to(made.directory)}")
     tell("")
-    columns = ", ".join(f"{name} ({kind})" for name, kind in made.columns.items())
+    columns = listed([f"{name} ({kind})" for name, kind in made.columns.items()], MOST_NAMES)
     for line in (
         f"Rows are compared by {columns}.",
         f"{made.points} points are to be bought, with ε = {made.epsilon:g} for the validation set.",

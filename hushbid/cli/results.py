@@ -27,14 +27,18 @@ _FILES: Final = {
 def _show(found: Results) -> None:
     from hushbid.cli.train import show_trained
     from hushbid.cli.value import show_values
-    from hushbid.consumer.cli import quality_lines, show
+    from hushbid.consumer.cli import deciding, quality_lines, show
     from hushbid.tables.formulas import formula_line
+    from hushbid.tables.options import changes_told
 
     if found.result is not None:
-        show(found.result)
+        show(found.result, details=found.details)
     else:
         tell("\n".join([found.session, *found.weigh.sentences]))
-        show_figures(quality_lines(found.weigh.judgement), indent="  ")
+        figures = quality_lines(found.weigh.judgement)
+        show_figures(deciding(figures, found.weigh.model, details=found.details), indent="  ")
+    for line in changes_told(found.weigh.outside):
+        say(line)
     tell("")
     if found.train is None:
         tell(f"No model was trained: {found.train_why}")
@@ -42,12 +46,14 @@ def _show(found: Results) -> None:
         told = found.train.beside == found.weigh.model  # printed above, for the same model and the same rows
         if not told:
             tell(f"With {found.train.estimator}:")
-        show_trained(found.train, verdict=not told)
+        show_trained(found.train, verdict=not told, scores=not told or found.details, tables=False)
+    if not found.details:
+        tell("  every accuracy: --details")
     tell("")
     if found.value is None:
         tell(f"Owners were not valued: {found.value_why}")
     else:
-        show_values(found.value)
+        show_values(found.value, tables=False)
     tell("")
     if found.report_why:
         tell(f"No report was written: {found.report_why}")

@@ -28,9 +28,9 @@ _NAMES: Final[Mapping[str, str]] = {
 }
 
 
-def show_trained(result: Trained, *, verdict: bool = True) -> None:
-    """Print the result for people; without the `verdict` if it is already printed."""
-    for line in changes_told(result.outside):
+def show_trained(result: Trained, *, verdict: bool = True, scores: bool = True, tables: bool = True) -> None:
+    """Print the result for people; without what is already printed, or is not wanted."""
+    for line in changes_told(result.outside) if tables else ():
         say(line)
     learned = f"{result.points}"
     if result.unlabelled:
@@ -39,11 +39,11 @@ def show_trained(result: Trained, *, verdict: bool = True) -> None:
         result.kind: result.estimator,
         "learned from": learned,
         "weights": "used" if result.weights_used else f"not used: {result.weights_why}",
-        **_score_lines(result.fitted, ""),
+        **(_score_lines(result.fitted, "") if scores else {}),
     }
     if result.beside is not None:
         figures["own rows"] = str(result.own_rows)
-    if result.without_weights is not None:
+    if result.without_weights is not None and scores:
         figures |= _score_lines(result.without_weights, " without weights")
     if result.tested is not None:
         figures["test points"] = str(result.tested)

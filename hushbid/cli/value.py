@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 __all__ = ["show_values", "value_command"]
 
 
-def show_values(result: Worth) -> None:
-    """Print the result for people."""
+def show_values(result: Worth, *, tables: bool = True) -> None:
+    """Print the result for people, and what was changed in its `tables`."""
     from rich.table import Table
 
     from hushbid.cli.terminal import Terminal
 
-    for line in changes_told(result.outside):
+    for line in changes_told(result.outside) if tables else ():
         say(line)
     start = "the seed set" if result.from_seed_set else "nothing"
     table = Table("owner", box=None, pad_edge=False)

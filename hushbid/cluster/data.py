@@ -27,6 +27,11 @@ class ClusterData:
     seed_set: Dataset
     test: Dataset | None
 
+    @property
+    def consumers(self) -> list[Dataset]:
+        """The consumer's sets."""
+        return [each for each in (self.validation, self.seed_set, self.test) if each is not None]
+
 
 def of_partition(partition: Partition, draw: Draw | None = None) -> ClusterData:
     """The data of a dataset's parties, as they read them from files; `draw` may replace its seed set."""

@@ -87,9 +87,10 @@ def plan_session(options: PlanOptions) -> Plan:
     from hushbid.plan.result import make_plan
     from hushbid.plan.setting import plan_setting
     from hushbid.plan.speed import measure_speed
-    from hushbid.plan.verdict import Rehearsing
+    from hushbid.plan.verdict import Rehearsing, gaps_filled
     from hushbid.plan.wanted import check_share
     from hushbid.plan.with_data import rehearsed
+    from hushbid.protocol.names import CONSUMER
     from hushbid.protocol.runtime.blas_threads import one_blas_thread
     from hushbid.protocol.session.guarantee import weak_lines
 
@@ -101,6 +102,10 @@ def plan_session(options: PlanOptions) -> Plan:
         how = Rehearsing(wanted=options.rehearsal, say=options.say or (lambda _line: None))
         if not setting.refusal:
             for line in weak_lines(setting.session().privacy()):
+                how.say(line)
+        if setting.data is not None:
+            held = {name: [each] for name, each in setting.data.owners.items()}
+            for line in gaps_filled({CONSUMER: setting.data.consumers, **held}):
                 how.say(line)
         played = rehearsed(setting, how)
         speed = measure_speed(setting)

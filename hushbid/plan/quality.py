@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, Literal, TypeAlias
-
 from pydantic.dataclasses import dataclass as figures
 
+from hushbid.consumer.answers import Word
 from hushbid.consumer.verdict import EXPECTED_HOPELESS, GOOD
 from hushbid.plan.noise import ReleaseError
 from hushbid.plan.prediction import FLOOR, SUMMARY_WEIGHT, Prediction, few_rounds, harm
@@ -18,18 +16,11 @@ from hushbid.protocol.figures import Figures
 from hushbid.protocol.privacy.accounting.validation import check_delta_of
 from hushbid.protocol.privacy.releases import RELEASES
 
-__all__ = ["BY_RULE", "PlanVerdict", "Word", "refusal", "verdict"]
-
-Word: TypeAlias = Literal["good", "uncertain", "poor", "hopeless"]
-
-BY_RULE: Final[Mapping[str, str]] = {"good": "not ruled out", "poor": "doubtful", "hopeless": "doubtful"}
-"""The printed form of the rule of thumb's word: the rule ignores the data, and a rehearsal may contradict
-it.
-"""
+__all__ = ["Judged", "refusal", "verdict"]
 
 
 @figures(frozen=True, slots=True, kw_only=True)
-class PlanVerdict(Figures):
+class Judged(Figures):
     """Whether a session is worth running.
 
     Attributes:
@@ -48,7 +39,7 @@ class PlanVerdict(Figures):
 
 def verdict(
     setting: PlanSetting, target: ReleaseError, summary: ReleaseError, prediction: Prediction
-) -> PlanVerdict:
+) -> Judged:
     """Whether the session is worth running by the rule of thumb, why, and what would make it so."""
     if refused := refusal(setting):
         return refused
@@ -63,26 +54,26 @@ def verdict(
     if share < GOOD:
         private = all(RELEASES[release.mechanism].private for release in (target, summary))
         why = "The choice follows the data more than the noise" if private else "A release has no noise"
-        return PlanVerdict(verdict="good", reason=f"{why}: {compared}.")
+        return Judged(verdict="good", reason=f"{why}: {compared}.")
     cause = (
         _floor_as_cause(setting)
         if prediction.floor > 0.5 * prediction.expected
         else _noise_as_cause(setting, target, summary)
     )
     word: Word = "hopeless" if prediction.drowned >= EXPECTED_HOPELESS else "poor"
-    return PlanVerdict(verdict=word, reason=f"{cause}: {compared}.", remedies=remedies_of(setting))
+    return Judged(verdict=word, reason=f"{cause}: {compared}.", remedies=remedies_of(setting))
 
 
-def refusal(setting: PlanSetting) -> PlanVerdict | None:
+def refusal(setting: PlanSetting) -> Judged | None:
     """The verdict on a session that is hopeless whatever is released; None if it is not."""
     if setting.refusal:
-        return PlanVerdict(verdict="hopeless", reason=setting.refusal, remedies=other_rules(setting))
+        return Judged(verdict="hopeless", reason=setting.refusal, remedies=other_rules(setting))
     if reason := _no_guarantee(setting):
-        return PlanVerdict(verdict="hopeless", reason=reason)
+        return Judged(verdict="hopeless", reason=reason)
     rows = dict(zip(setting.file.owners, setting.owner_points, strict=True))
     if (available := all_sold(setting.file, rows)) is None:
         return None
-    return PlanVerdict(
+    return Judged(
         verdict="hopeless",
         reason=f"{offer(available, rows)} in all, so that a session for {setting.p:,} "
         "would buy every one of them and choose nothing.",

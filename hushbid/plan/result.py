@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar
 
 from pydantic.dataclasses import dataclass as figures
 
+from hushbid.consumer.answers import Basis, Word, said
 from hushbid.plan.batches import BatchOption, batches
 from hushbid.plan.noise import ReleaseError, noise_values, owners_error, release_errors
 from hushbid.plan.prediction import Expected, predict
-from hushbid.plan.quality import BY_RULE, Word, refusal, verdict
+from hushbid.plan.quality import refusal, verdict
 from hushbid.plan.remedies import Remedy
 from hushbid.plan.setting import PlanSetting
 from hushbid.plan.speed import Speed, Times, times
@@ -27,9 +28,7 @@ from hushbid.protocol.printable import printable
 from hushbid.protocol.privacy.settlement import SettlementTerms
 from hushbid.protocol.session.guarantee import PrivacyStatement
 
-__all__ = ["JudgedBy", "Plan", "make_plan"]
-
-JudgedBy: TypeAlias = Literal["the rule of thumb", "the session's settings", "own rows", "a rehearsal"]
+__all__ = ["Plan", "make_plan"]
 
 
 @figures(frozen=True, kw_only=True, repr=False)
@@ -39,7 +38,7 @@ class Plan(Figures, Mapping[str, Any]):
     If the session's acquisition rule is refused, figures that depend on the rule are None, or empty.
 
     Attributes:
-        verdict, reason, remedies: `hushbid.plan.quality.Verdict`.
+        verdict, reason, remedies: `hushbid.plan.quality.Judged`.
         wanted: Whether to buy by this protocol; None: the share of wanted points was not given.
         owners: Their number.
         points, batch, rounds, validation, dimension, columns: p, b, ⌈p/b⌉, |D_v|, d, columns of a raw point.
@@ -60,7 +59,7 @@ class Plan(Figures, Mapping[str, Any]):
 
     session: str
     verdict: Word
-    verdict_by: JudgedBy
+    verdict_by: Basis
     reason: str
     remedies: tuple[Remedy, ...]
     wanted: Wanted | None
@@ -104,8 +103,7 @@ class Plan(Figures, Mapping[str, Any]):
     @property
     def called(self) -> str:
         """The verdict as people read it; the rule of thumb's is marked as ignoring the data."""
-        by_rule = self.verdict_by == "the rule of thumb"
-        return BY_RULE.get(self.verdict, self.verdict) if by_rule else self.verdict
+        return said(self.verdict, by_rule=self.verdict_by == "the rule of thumb")
 
     @property
     def parsimony(self) -> float | None:
@@ -204,7 +202,7 @@ def make_plan(
     )
 
 
-def _judged_by(setting: PlanSetting, played: Rehearsed | None) -> JudgedBy:
+def _judged_by(setting: PlanSetting, played: Rehearsed | None) -> Basis:
     if refusal(setting):
         return "the session's settings"
     if played is None or played.verdict.word is None:

@@ -7,7 +7,7 @@ and its meaning are shown; the figures depend on D_v, and are in the consumer's 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, NamedTuple
@@ -26,6 +26,7 @@ from hushbid.protocol.data import Dataset
 from hushbid.protocol.data.dataset import Array
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import Hopeless, HushbidError
+from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.privacy.releases.exact import ExactRelease
 from hushbid.protocol.session.guarantee import weak_lines
 from hushbid.protocol.session.session import Session
@@ -34,6 +35,7 @@ __all__ = [
     "NOT_REHEARSING",
     "Rehearsing",
     "Sets",
+    "gaps_filled",
     "nothing_to_choose",
     "prospect_of",
     "warn",
@@ -195,15 +197,40 @@ def prospect_of(session: Session, given: Sets, training: Training = train_here) 
     )
 
 
-def warn(session: Session, rows: Mapping[str, int], say: Callable[[str], object] | None) -> None:
-    """Say before a session of all parties that nothing is chosen, or that an ε protects nobody.
+def warn(
+    session: Session,
+    owners: Mapping[str, Iterable[Dataset]],
+    own: Iterable[Dataset],
+    say: Callable[[str], object] | None,
+) -> None:
+    """Say before a session of all parties that nothing is chosen, that an ε protects nobody, or gaps.
 
     Args:
-        rows: Number of points of each owner.
+        owners: Each owner's points.
+        own: The consumer's sets.
     """
+    if say is None:
+        return
+    rows = {name: sum(map(len, each)) for name, each in owners.items()}
     for line in (nothing_to_choose(session, rows), *weak_lines(session.privacy())):
-        if line and say is not None:
+        if line:
             say(line)
+    for line in gaps_filled({CONSUMER: own, **owners}):
+        say(line)
+
+
+def gaps_filled(held: Mapping[str, Iterable[Dataset]]) -> list[str]:
+    """How many gaps were filled in each table, by column, and with what; a line for each table.
+
+    Args:
+        held: The tables of each party, by its name. Only who holds them all may read the lines.
+    """
+    return [
+        f"{party}, {dataset.name}: {dataset.changed.filling}."
+        for party, sets in held.items()
+        for dataset in sets
+        if dataset.changed.filling
+    ]
 
 
 def nothing_to_choose(session: Session, rows: Mapping[str, int]) -> str:

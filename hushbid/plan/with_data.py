@@ -16,6 +16,7 @@ from pydantic.dataclasses import dataclass as figures
 
 from hushbid.cluster.data import ClusterData
 from hushbid.cluster.evaluation import uniform
+from hushbid.consumer.answers import Word
 from hushbid.consumer.verdict import GOOD, Staged, Verdict
 from hushbid.plan import quality
 from hushbid.plan.prediction import Expected, Prediction, came_out
@@ -113,9 +114,7 @@ def rehearsed(setting: PlanSetting, rehearsing: Rehearsing) -> Rehearsed | None:
     return Rehearsed(found, owners, without_noise)
 
 
-def judge(
-    setting: PlanSetting, found: Rehearsed, by_rule: Callable[[], quality.PlanVerdict]
-) -> quality.PlanVerdict:
+def judge(setting: PlanSetting, found: Rehearsed, by_rule: Callable[[], quality.Judged]) -> quality.Judged:
     """The verdict of a plan with data: the consumer's, beside the outcome with the owners' own points.
 
     Without the latter it is that of the rule of thumb, which does not know the best possible outcome with the
@@ -125,7 +124,7 @@ def judge(
         return refused
     if found.verdict.word is None:
         rule = by_rule()
-        word: quality.Word = "hopeless" if rule.verdict == "hopeless" else "uncertain"
+        word: Word = "hopeless" if rule.verdict == "hopeless" else "uncertain"
         return replace(rule, verdict=word, reason=f"{found.said()} By the rule of thumb: {rule.reason}")
     reason = found.verdict.sentence()
     if found.verdict.refused:
@@ -134,7 +133,7 @@ def judge(
         if found.verdict.rehearsal is not None and found.verdict.rehearsal.expected is None:
             reason = found.verdict.since(what)
         reason = f"{reason} {advice}"
-    return quality.PlanVerdict(verdict=found.verdict.word, reason=f"{reason} {found.said()}")
+    return quality.Judged(verdict=found.verdict.word, reason=f"{reason} {found.said()}")
 
 
 def _why_not(setting: PlanSetting, data: ClusterData, rehearsing: Rehearsing) -> str:

@@ -72,12 +72,12 @@ def data(subject: Subject) -> str | Warned:
         order = listed(first.feature_names)
         said += f", taken in the order {order}: nothing but the numbers says whether it is the session's"
     notes = [note for dataset in subject.datasets.values() for note in dataset.notes]
-    said = "; ".join([said, *notes])
     changed = [f"{each.name}: {each.changes.said}" for each in subject.datasets.values() if each.changes]
-    if not changed:
+    said = "; ".join([said, *notes, *changed])
+    if not any(each.changed.outside for each in subject.datasets.values()):
         return said
     lost = any(each.changed.dropped - each.changed.over >= len(each) for each in subject.datasets.values())
-    return Warned(f"{said}; {'; '.join(changed)}", f"{_MANY_LOST if lost else ''}{_OWN_EYES}")
+    return Warned(said, f"{_MANY_LOST if lost else ''}{_OWN_EYES}")
 
 
 def _start_of(subject: Subject) -> Dataset | None:

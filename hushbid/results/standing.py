@@ -82,6 +82,10 @@ class Standing:
         said = f"The bought points {words}: their MMD² to {against}{how} is {self._shown} times as large"
         return f"{said}."
 
+    def short(self) -> str:
+        """The ratio alone, for a line that compares with a random choice; empty if nothing is measured."""
+        return "" if self.alike else f"MMD² times {self._shown}"
+
     def as_json(self) -> dict[str, Any]:
         return {
             "rank": self.rank,

@@ -1,4 +1,4 @@
-"""The result of `hushbid run` and `hushbid simulate` for people: fifteen lines, or all of it."""
+"""The result of `hushbid run` and `hushbid simulate` for people: sixteen lines, or all of it."""
 
 from __future__ import annotations
 
@@ -46,6 +46,7 @@ def render(result: RunResult, console: Console, *, details: bool = False) -> Non
     parts: list[RenderableType] = [
         Rule(result.session, align="left"),
         Text(model, style=_STYLES[result.model.word]),
+        *_beside_random(result),
         Text(privacy, style="bold red" if lost else ""),
     ]
     if details:
@@ -60,12 +61,19 @@ def render(result: RunResult, console: Console, *, details: bool = False) -> Non
 
 
 def as_text(result: RunResult) -> str:
-    """The fifteen lines without colours."""
+    """The sixteen lines without colours."""
     # A console in a notebook's kernel would show captured text as an empty cell of its own.
     console = Console(width=_NOTEBOOK, force_terminal=False, force_jupyter=False, color_system=None)
     with console.capture() as captured:
         render(result, console)
     return captured.get()
+
+
+def _beside_random(result: RunResult) -> list[Text]:
+    """The purchase beside as many random rows: what the model gains by it, and how close it is."""
+    said = [result.model.beside_random(), "" if result.standing is None else result.standing.short()]
+    told = ", ".join(filter(None, said))
+    return [Text(f"Beside as many random rows: {told}.")] if told else []
 
 
 def _comparison(result: RunResult) -> Table:
@@ -116,10 +124,9 @@ def _judged(figure: Figure | None) -> list[str]:
 def _payments(result: RunResult) -> Text:
     """The points of each owner, and each one's share of the payments, in one number."""
     seen = result.points_accessed_curator
-    trust = " and trust" if any(each.against == TRUSTED for each in result.privacy) else ""
     facts = (
-        f"{result.points_delivered} of {result.p} points, {result.owners} owners, "
-        f"{result.wall_seconds:.2f} s, {seen:,} seen raw. Figures{trust}: --details."
+        f"{result.owners} owners, {result.wall_seconds:.2f} s. Raw points: curator {seen:,}, consumer "
+        f"{result.points_delivered:,} of {result.p:,}. More: --details."
     )
     if (paid := result.settlement_paid) is None:
         return Text(facts)
@@ -138,10 +145,7 @@ def _payments(result: RunResult) -> Text:
 def _standing(result: RunResult) -> list[Text]:
     if (standing := result.standing) is None:
         return []
-    style = {"closer": "bold", "alike": "bold yellow", "farther": "bold red", "unmeasured": "bold red"}[
-        standing.rank
-    ]
-    return [Text(standing.sentence(), style=style)]
+    return [Text(standing.sentence(), style="bold red" if standing.rank == "unmeasured" else "")]
 
 
 def _quality(result: RunResult) -> RenderableType:
@@ -217,9 +221,8 @@ def _facts(result: RunResult) -> Text:
     )
     if result.verdict.word is not None:
         style = "" if result.verdict.word == "good" else "yellow"
-        by = "Own rows" if result.verdict.by_model else "A rehearsal of the session"
-        was = "said" if result.verdict.by_model else "was"
-        text.append(f"\n{by} {was} {result.verdict.summary()}.", style=style)
+        by = "own rows" if result.verdict.by_model else "a rehearsal"
+        text.append(f"\nBefore the session {by} said {result.verdict.summary()}.", style=style)
     for warning in _warnings(result):
         text.append(f"\n{warning}", style="yellow")
     return text

@@ -73,8 +73,8 @@ def check_run(
         with _said_by(name):
             [sold] = subjects[name].datasets.values()
             cluster.check_labelled({name: sold}, validation)
-    rows = {name: sum(map(len, subjects[name].datasets.values())) for name in cluster.owners}
-    warn(session, rows, say)
+    owners = {name: [*subjects[name].datasets.values()] for name in cluster.owners}
+    warn(session, owners, subjects[CONSUMER].datasets.values(), say)
     return rehearsing.verdict(session, lambda: subjects[CONSUMER].sets)
 
 

@@ -110,6 +110,7 @@ class Results(Figures):
         report_why, csv_why: Why there is no such file; empty if there is one.
         formulas: Cells of the CSV file that spreadsheets would take for formulas, by column.
         files: The written files, by their content.
+        details: Whether people want to read every accuracy.
     """
 
     session: str
@@ -125,6 +126,7 @@ class Results(Figures):
     csv_why: str
     formulas: Mapping[str, int]
     files: Mapping[str, Path]
+    details: bool = False
 
 
 def open_purchase(state: Path, config: Path | None = None) -> PurchaseDirectory:
@@ -216,6 +218,7 @@ def results(options: ResultsOptions) -> Results:
         csv_why=csv_why,
         formulas=formulas,
         files=files,
+        details=options.details,
     )
 
 

@@ -93,8 +93,8 @@ def simulate(
     check_model(cluster.model, trained=data.test is not None and data.test.labels is not None)
     if record is not None:
         _check_unused(record)
-    rows = {name: len(each) for name, each in data.owners.items()}
-    warn(session, rows, say)
+    owners_sets = {name: [each] for name, each in data.owners.items()}
+    warn(session, owners_sets, data.consumers, say)
     drawn = cluster.file.consumer.seed_points is not None
     verdict = rehearsing.verdict(session, lambda: Sets(data.validation, data.seed_set, drawn, cluster.model))
     if record is not None:

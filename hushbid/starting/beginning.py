@@ -25,7 +25,7 @@ from hushbid.protocol.crypto.commitment import USUAL_DEPTH
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.figures import Figures
-from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.names import CONSUMER, CURATOR, listed
 from hushbid.protocol.session.guarantee import weak_epsilon
 from hushbid.starting.columns import Given, Proposed, given_bounds, given_categories, propose, read_table
 from hushbid.starting.commands import Command, quoted
@@ -33,7 +33,10 @@ from hushbid.starting.options import InitOptions
 from hushbid.tables.frames import ArrowTable, write_table
 from hushbid.text_files import check_directory_place, write_new_file
 
-__all__ = ["Begun", "begin"]
+__all__ = ["MOST_NAMES", "Begun", "begin"]
+
+MOST_NAMES: Final = 8
+"""Most columns that are named in a line for people."""
 
 FEWEST: Final = 120
 """Least rows of one table that can be dealt out to all parties."""
@@ -392,8 +395,8 @@ def _warnings(made: _Session) -> list[str]:
         if (names := [name for name, what in made.proposed.read.items() if option in what])
     }
     if elsewhere and read:
-        which = " and ".join(f"{option} of {', '.join(names)}" for option, names in read.items())
-        cures = ", ".join(_option(option, name) for option, names in read.items() for name in names)
+        which = " and ".join(f"{option} of {listed(names, MOST_NAMES)}" for option, names in read.items())
+        cures = listed([_option(option, name) for option in read for name in read[option]], MOST_NAMES)
         found.append(
             f"WARNING: Owners' tables elsewhere are not known: {which} are those of the rows here alone. "
             "Rows of another category do not fit, and are refused or lost; numbers beyond the bounds are "
@@ -407,7 +410,7 @@ def _warnings(made: _Session) -> list[str]:
 def _said(made: _Session) -> list[str]:
     said = _warnings(made)
     read = [
-        f"{each} of {', '.join(names)}"
+        f"{each} of {listed(names, MOST_NAMES)}"
         for each in ("bounds", "categories", "gaps")
         if (names := [name for name, what in made.proposed.read.items() if each in what])
     ]

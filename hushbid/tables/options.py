@@ -141,6 +141,9 @@ class ResultsOptions:
     output: Path | None = option(
         Path | None, help="Directory for the files; default: `results` in STATE.", metavar="DIR"
     )
+    details: bool = option(
+        bool, "--details", default=False, help="Print every accuracy, and not only the one that decides."
+    )
 
 
 def changes_told(outside: Mapping[str, Changes]) -> list[str]:

@@ -27,6 +27,7 @@ from hushbid.protocol.data.names import listed
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import DataError
 from hushbid.protocol.figures import Figures
+from hushbid.protocol.names import listed as first_names
 from hushbid.protocol.space.labels import LabelCode
 from hushbid.protocol.space.mapped import let_go
 
@@ -37,6 +38,7 @@ __all__ = [
     "Changes",
     "DataColumns",
     "Dataset",
+    "Filled",
     "Outside",
     "dataset_digest",
     "first_empty",
@@ -69,6 +71,8 @@ _DIGEST_TAG: Final = b"hushbid dataset 1\0"
 _CHUNK_BYTES: Final = 8 * 2**20
 _PACKED_ROWS: Final = 2**14
 """Rows whose labels and identifiers are turned into Python values at a time."""
+_FILLED: Final = 8
+"""Number of columns whose filled gaps are told one by one."""
 _LISTED: Final = 10
 """Number of left-out columns that are named."""
 
@@ -78,20 +82,54 @@ Outside: TypeAlias = Literal["refuse", "clip", "drop"]
 
 
 @figures(frozen=True)
+class Filled(Figures):
+    """The gaps of a column that were filled.
+
+    Attributes:
+        cells: Their number in the whole file.
+        value: What they were filled with, as the session's columns say it; ``"own"``: a category of its own.
+    """
+
+    cells: int
+    value: bool | int | float | str
+
+    def said(self, column: str) -> str:
+        """The gaps and their value, in words."""
+        count = "1 gap" if self.cells == 1 else f"{self.cells:,} gaps"
+        value = "a category of its own" if self.value == "own" else str(self.value)
+        return f"{count} in column {column!r} with {value}"
+
+
+@figures(frozen=True)
 class Changes(Figures):
-    """What a party's `Outside` came to: for nobody else, since it tells something of the rows.
+    """What was changed of a party's rows, by its `Outside` or where they had gaps.
+
+    It is for nobody else, since it tells something of the rows.
 
     Attributes:
         clipped: Values set to the nearest bound, by column.
         dropped: Rows left out.
         dropped_by: The rows of these that did not fit in a column, by column: a row may count in several.
         over: The rows of these that fitted, and were more than a commitment has room for.
+        filled: Gaps of the file that the session's columns fill (`missing`), by column.
     """
 
     clipped: Mapping[str, int]
     dropped: int
     dropped_by: Mapping[str, int] = Field(default_factory=dict)
     over: int = 0
+    filled: Mapping[str, Filled] = Field(default_factory=dict)
+
+    @property
+    def outside(self) -> bool:
+        """Whether values or rows did not fit; filled gaps do."""
+        return bool(self.clipped or self.dropped)
+
+    @property
+    def filling(self) -> str:
+        """The filled gaps, in words; empty if there are none."""
+        each = [gaps.said(name) for name, gaps in self.filled.items()]
+        return f"filled {first_names(each, _FILLED, rest='column')}" if each else ""
 
     @property
     def said(self) -> str:
@@ -104,7 +142,9 @@ class Changes(Figures):
         why = [f"{count} by column {name!r}" for name, count in self.dropped_by.items()]
         if self.over:
             why.append(f"the last {self.over}, for which a commitment has no room")
-        return ", ".join([*each, *([f"{rows} dropped ({', '.join(why)})"] if self.dropped else [])])
+        if self.dropped:
+            each.append(f"{rows} dropped ({', '.join(why)})")
+        return ", ".join([*each, *filter(None, [self.filling])])
 
 
 @dataclass(frozen=True)
@@ -194,7 +234,7 @@ class Dataset:
         feature_names: The c names of the feature columns, for messages, if the format has them.
         left_out: Unnamed columns of a table that are no numbers, with reasons, for messages.
         notes: What its owner alone should know of how the file was read.
-        changes: What was clipped or dropped, which is for its owner alone too; None: nothing.
+        changes: What was clipped, dropped or filled, which is for its owner alone too; None: nothing.
         room: Bytes that each row's packed label and identifier fit into (`within`); None: it is not known.
     """
 
@@ -286,7 +326,7 @@ class Dataset:
 
     @property
     def changed(self) -> Changes:
-        """What was clipped or dropped, if anything."""
+        """What was clipped, dropped or filled, if anything."""
         return self.changes or Changes({}, 0)
 
     @property

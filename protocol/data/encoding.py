@@ -75,12 +75,13 @@ def table_of(parts: Iterable[tuple[Column, npt.NDArray[np.float64]]]) -> Any:
 
 
 def encoded_column(
-    column: Column, values: Any, source: Source | None = None
+    column: Column, values: Any, source: Source | None = None, filled: dict[str, int] | None = None
 ) -> tuple[npt.NDArray[np.float64], list[ColumnFault]]:
     """A column's numbers, shape (rows, width), and what does not fit: such rows have no meaning.
 
     Args:
         source: The file, if the values are its cells: text whose type the column's kind decides.
+        filled: Receives the number of gaps that the column's `missing` fills, if there are any.
     """
     faults: list[ColumnFault] = []
     wrong = np.zeros(len(values), dtype=np.bool_)
@@ -104,8 +105,7 @@ def encoded_column(
         values = without_words(values, column.gap_words(typed=source is None), keep=column.categories or ())
         values = _of_text(column, values, source, find)
     gaps = flags_of(pc.is_null(values, nan_is_null=True)) & ~wrong
-    if column.missing is None:
-        find(gaps, "is missing", _OWN_GAP if column.kind in ONE_HOT else _GAP)
+    _note_gaps(column, gaps, find, filled)
     if column.kind == "image":
         known = gaps if column.missing is not None else gaps | wrong
         try:
@@ -127,6 +127,14 @@ def encoded_column(
     if gaps.any() and column.missing is not None:
         numbers[gaps] = float(column.missing)  # a number, as `_check_missing` saw to
     return column.encoded(numbers)[:, None], faults
+
+
+def _note_gaps(column: Column, gaps: Flags, find: Find, filled: dict[str, int] | None) -> None:
+    """Note gaps as faults, or count them if the column says what they stand for."""
+    if column.missing is None:
+        find(gaps, "is missing", _OWN_GAP if column.kind in ONE_HOT else _GAP)
+    elif filled is not None and gaps.any():
+        filled[column.name] = int(gaps.sum())
 
 
 Find: TypeAlias = Callable[[Flags, str, str], None]

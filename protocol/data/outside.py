@@ -119,9 +119,8 @@ def kept_rows(
     all_clipped = Counter(before.clipped)
     all_clipped.update(clipped)
     dropped, more = int((~keep).sum()), 0 if over is None else int(over.sum())
-    return replace(
-        held, changes=Changes(dict(all_clipped), before.dropped + dropped, dict(by), before.over + more)
-    )
+    clipped, dropped = dict(all_clipped), before.dropped + dropped
+    return replace(held, changes=Changes(clipped, dropped, dict(by), before.over + more, before.filled))
 
 
 def _rows(features: npt.NDArray[Any], keep: Flags) -> npt.NDArray[Any]:

@@ -179,8 +179,14 @@ class Schema(BaseModel):
             raise refusal(faults, name, table.column_names, source_of(table))
         return encoded
 
-    def fitted(self, table: ArrowTable) -> tuple[npt.NDArray[np.float64], list[ColumnFault]]:
-        """The numbers of a table's rows, and all that does not fit; rows with a fault have no meaning."""
+    def fitted(
+        self, table: ArrowTable, filled: dict[str, int] | None = None
+    ) -> tuple[npt.NDArray[np.float64], list[ColumnFault]]:
+        """The numbers of a table's rows, and all that does not fit; rows with a fault have no meaning.
+
+        Args:
+            filled: Receives the number of filled gaps of each column that has any.
+        """
         # pyarrow is slow to import.
         from hushbid.protocol.data.csv_files import source_of  # noqa: PLC0415
         from hushbid.protocol.data.encoding import encoded_column  # noqa: PLC0415
@@ -195,7 +201,7 @@ class Schema(BaseModel):
                 faults.append(ColumnFault(column.name, what, NAMES_ADVICE))
             else:
                 part = encoded[:, first : first + column.width]
-                part[:], found = encoded_column(column, table.column(column.name), source)
+                part[:], found = encoded_column(column, table.column(column.name), source, filled)
                 faults += found
             first += column.width
         return encoded, faults

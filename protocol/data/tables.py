@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -23,7 +24,7 @@ from hushbid.protocol.data.attribute_columns import attribute, first_of, is_text
 from hushbid.protocol.data.cells import attribute_of, by_values, flags_of, numbers_of, without_words
 from hushbid.protocol.data.column import GAP_WORDS
 from hushbid.protocol.data.csv_files import UNPARSABLE, Source, damaged, read_cells, source_of
-from hushbid.protocol.data.dataset import GAP_ADVICE, DataColumns, Dataset
+from hushbid.protocol.data.dataset import GAP_ADVICE, DataColumns, Dataset, Filled
 from hushbid.protocol.data.encoding import plain_types
 from hushbid.protocol.data.names import are_header, feature_column, found, is_index, is_number, listed
 from hushbid.protocol.data.outside import beyond, kept_rows, none_of, over_room, settled
@@ -254,7 +255,8 @@ def _by_schema(path: Path, table: Any, columns: DataColumns, schema: Schema) -> 
         _check_there(path, name, table.column_names)
     source = source_of(table)
     notes = (source.said,) if source is not None and source.said else ()
-    encoded, faults = schema.fitted(table)
+    gaps: dict[str, int] = {}
+    encoded, faults = schema.fitted(table, gaps)
     unfit: dict[str, Flags] = {}
     clipped: dict[str, int] = {}
     if faults and columns.outside != "refuse":
@@ -263,7 +265,12 @@ def _by_schema(path: Path, table: Any, columns: DataColumns, schema: Schema) -> 
         _ = _attributes(path, table, columns, None)  # whose error goes first
         raise refusal(faults, path.name, table.column_names, source)
     dataset = _with_attributes(path, table, columns, encoded, unfit, notes=notes)
-    return kept_rows(dataset, {}, clipped) if clipped else dataset
+    dataset = kept_rows(dataset, {}, clipped) if clipped else dataset
+    if not gaps:
+        return dataset
+    values = {column.name: column.written()["missing"] for column in schema.columns if column.name in gaps}
+    filled = {name: Filled(count, values[name]) for name, count in gaps.items()}
+    return replace(dataset, changes=replace(dataset.changed, filled=filled))
 
 
 def _with_attributes(

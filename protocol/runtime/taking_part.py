@@ -134,5 +134,5 @@ def log_reading(dataset: Dataset, path: Path) -> None:
     """Log how a party's own data were read, where that is not as they stand there."""
     for said in dataset.notes:
         log(LogEvent.DATA_DIALECT, said=said)
-    if dataset.changes is not None:
+    if dataset.changed.outside:  # filled gaps are as the session has it
         log(LogEvent.DATA_CHANGED, path=str(path))

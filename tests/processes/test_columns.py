@@ -108,8 +108,8 @@ def test_an_owner_that_drops_rows_is_alone_told_how_many(place: Path) -> None:
     assert "INFO data.dialect more.csv is read as CSV, separated by semicolons" in log
     assert "WARNING data.changed" in log
     told = {each.name: json.loads((each / "result.json").read_text()) for each in parties.iterdir()}
-    assert told["north"]["outside"] == {"clipped": {}, "dropped": 1, "dropped_by": {"age": 1}, "over": 0}
-    nothing = {"clipped": {}, "dropped": 0, "dropped_by": {}, "over": 0}
+    nothing = {"clipped": {}, "dropped": 0, "dropped_by": {}, "over": 0, "filled": {}}
+    assert told["north"]["outside"] == {**nothing, "dropped": 1, "dropped_by": {"age": 1}}
     assert told["south"]["outside"] == told["consumer"]["outside"] == nothing
     assert "outside" not in told["curator"]
 

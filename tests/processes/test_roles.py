@@ -80,7 +80,7 @@ def test_an_owner_prints_what_it_handed_over_and_nothing_of_what_it_won(
         "handed_over": ROUNDS,
         "unlabelled": 0,
         "unidentified": 0,
-        "outside": {"clipped": {}, "dropped": 0, "dropped_by": {}, "over": 0},
+        "outside": {"clipped": {}, "dropped": 0, "dropped_by": {}, "over": 0, "filled": {}},
         "rounds": ROUNDS,
         "transcript": str(cluster.transcript_path("heron")),
     }

@@ -21,6 +21,7 @@ from hushbid.protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
 from hushbid.protocol.config.session import DraftSession
 from hushbid.protocol.data.schema import Schema
 from hushbid.running.simulate import simulate
+from hushbid.starting.beginning import MOST_NAMES
 from hushbid.starting.columns import given_bounds
 
 
@@ -344,3 +345,14 @@ def test_people_read_what_was_made_and_what_to_paste(place: Path) -> None:
         "$ hushbid results",
     ):
         assert said in ended.stdout
+
+
+def test_long_lists_of_columns_are_short(tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).integers(0, 9, (200, 20))
+    lines = [",".join(f"pixel_{place}" for place in range(20)), *(",".join(map(str, row)) for row in rows)]
+    (tmp_path / "scans.csv").write_text("\n".join(lines))
+    ended = CliRunner().invoke(app, ["init", str(tmp_path / "scans.csv"), "--output", str(tmp_path / "s")])
+    assert ended.exit_code == 0, ended.stderr
+    told = " ".join(ended.stdout.split())
+    assert told.count(f"and {20 - MOST_NAMES} more") == 2
+    assert "pixel_9" not in told

@@ -167,6 +167,10 @@ def test_people_read_judgement_model_values_and_files(state: Path) -> None:
     ):
         assert said in ended.stdout
     assert ended.stdout.count("with own rows alone") == 1
+    accuracies = [line for line in ended.stdout.splitlines() if line.startswith("  accuracy")]
+    assert not accuracies  # the first sentence has the one that decides
+    every = results(state, "--details").stdout
+    assert len([line for line in every.splitlines() if line.startswith("  accuracy")]) >= 3
     assert (state.parent / "out" / "points.csv").is_file()
 
 

@@ -64,13 +64,13 @@ def common(tmp_path: Path) -> Path:
     return path
 
 
-def made(path: Path, verdict: Verdict, owners: Staged | None = None, **flags: Any) -> quality.PlanVerdict:
+def made(path: Path, verdict: Verdict, owners: Staged | None = None, **flags: Any) -> quality.Judged:
     """The verdict of a plan whose rehearsal came to this."""
     setting = plan_setting(path, PlanFlags(**flags))
     return judge(setting, Rehearsed(verdict, owners, owners), lambda: by_rule(setting))
 
 
-def by_rule(setting: PlanSetting) -> quality.PlanVerdict:
+def by_rule(setting: PlanSetting) -> quality.Judged:
     errors = release_errors(setting)
     return quality.verdict(setting, *errors, predict(setting, *errors))
 

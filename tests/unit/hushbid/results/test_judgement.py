@@ -75,8 +75,12 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
 
 
 def test_a_run_begins_with_the_judgement(session: Session) -> None:
-    both = " ".join(session.result.sentences)
-    assert words(session.printed).partition("─ ")[2].startswith(both)
+    model, privacy = session.result.sentences
+    printed = words(session.printed).partition("─ ")[2]
+    assert printed.startswith(model)
+    beside = printed.removeprefix(model).partition(privacy)[0].strip()
+    assert beside.startswith("Beside as many random rows: ")
+    assert "MMD² times " in beside
     assert session.result.as_json()["judgement"] == list(session.result.sentences)
 
 
