@@ -37,7 +37,7 @@ from tests.simulation.lemma import (
     with_wishes,
 )
 
-COUNT = 80
+COUNT = 120
 """Cases that every test plays which has no control: each is played once by each rule, with x and without.
 
 The slow test plays thousands; the controls show that such cases tell what chooses by data."""
