@@ -73,9 +73,10 @@ checks: $(STAMP)
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint imports $(COMPILED)
 
 # pytest keeps what it has compiled. In a new clone its processes would begin together, and each compile all files.
-# What is wrong with a file, the tests themselves say.
+# So do Hypothesis's tables of characters. What is wrong with a file, the tests themselves say.
 $(COMPILED): | $(STAMP)
 	@$(PYTEST) --collect-only >/dev/null 2>&1 || true
+	@$(BIN)/python -c 'from hypothesis import strategies; strategies.text().validate()'
 	@mkdir -p $(@D) && touch $@
 
 bench: $(STAMP)

@@ -37,7 +37,7 @@ from tests.simulation.blind_lemma import (
 from tests.simulation.harness import RADIUS, weights_of
 from tests.simulation.lemma import Case, make_case
 
-COUNT = 60
+COUNT = 30
 """Cases of a quick test."""
 KINDS = [
     pytest.param(20, False, BlindPlayer, id="points"),
