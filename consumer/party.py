@@ -22,7 +22,7 @@ from hushbid.protocol.data import Dataset, shared_rows
 from hushbid.protocol.data.names import feature_column
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.machine.weighing import check_noise
-from hushbid.protocol.names import CURATOR
+from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.privacy.noise import NoiseSource, SimulatedNoise
 from hushbid.protocol.session.session import MOST_SHARED, Session
 
@@ -81,7 +81,7 @@ def consumer_party(
         "target": target,
     }
     machine = consumer_machine(session)
-    if not session.rule.blind:
+    if session.weigher == CURATOR:
         return machine, ConsumerNumerics(session, noise, **given)
     if weighing is None:
         weighing = noise if noise.protects else SimulatedNoise(session.file.noise.seed or 0, CURATOR)
@@ -94,7 +94,7 @@ def consumer_machine(session: Session) -> ConsumerMachine:
     """The machine of a session's consumer, with the table that the session has."""
     if session.unlinked:
         return ConsumerMachine(session, UNLINKED, UnlinkedBuying)
-    if session.rule.blind:
+    if session.weigher == CONSUMER:
         return ConsumerMachine(session, BLIND, BlindBuying)
     return ConsumerMachine(session, OPEN, OpenBuying)
 

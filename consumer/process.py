@@ -106,7 +106,7 @@ def _take_part(session: Session, file: ConsumerFile, vitals: Vitals, stack: Exit
     kept = PurchaseFile(file.state / DELIVERED_FILE, session_file.features)
     noise: NoiseSource = party_noise(session, CONSUMER)
     drawn_ahead: DrawnAhead | None = None
-    if session.rule.blind and noise.protects:
+    if session.weigher == CONSUMER and noise.protects:
         drawn_ahead = noise = stack.enter_context(DrawnAhead(noise))  # so that no round waits for noise
     machine, numerics = consumer_party(
         session,

@@ -324,7 +324,7 @@ class CuratorMachine(CuratorState[Any]):
     def __init__(self, session: Session) -> None:
         if session.unlinked:
             super().__init__(session, UNLINKED, UnlinkedSelection)
-        elif session.rule.blind:
+        elif not session.curator_reads:
             super().__init__(session, BLIND, BlindSelection)
         else:
             super().__init__(session, OPEN, TenderSelection if session.rule.herds else OpenSelection)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from hushbid.curator.machine import CuratorMachine
 from hushbid.curator.numerics import BlindCuratorNumerics, CuratorNumerics
 from hushbid.protocol.machine.weighing import check_noise
+from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.privacy.noise import NoiseSource
 from hushbid.protocol.session.session import Session
 
@@ -27,7 +28,7 @@ def curator_party(
     """
     destroy = destroy or (lambda: None)
     machine = CuratorMachine(session)
-    if session.rule.blind:
+    if session.weigher == CONSUMER:
         return machine, BlindCuratorNumerics(session, destroy=destroy)
     check_noise(session, noise)
     return machine, CuratorNumerics(session, noise, destroy=destroy)

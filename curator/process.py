@@ -96,7 +96,7 @@ def _curate(
     strangers = descriptors_for_strangers(len(roster))
     with ExitStack() as stack:
         noise = party_noise(session, CURATOR)
-        if noise.protects and not session.rule.blind:
+        if noise.protects and session.weigher == CURATOR:
             noise = stack.enter_context(DrawnAhead(noise))  # so that no round waits for noise
         endpoint = stack.enter_context(
             RouterEndpoint(

@@ -111,7 +111,7 @@ class CuratorState(Machine, Generic[S_co]):
     @property
     def awaits_consumer(self) -> bool:
         """Whether the round is paused because the consumer, which computes the weights, is missing."""
-        return self.rule.blind and self.phase == "weighing" and not self.consumer_connected
+        return self.session.weigher == CONSUMER and self.phase == "weighing" and not self.consumer_connected
 
     @property
     def seconds(self) -> float:

@@ -74,7 +74,7 @@ class OwnerMachine(Participant):
     ROLE = "owner"
 
     def __init__(self, session: Session, *, name: str) -> None:
-        super().__init__(session, BLIND if session.rule.blind else OPEN, name=name)
+        super().__init__(session, OPEN if session.curator_reads else BLIND, name=name)
         self._rule = session.rule
         self._batch = session.batch
         self._rounds = session.rounds

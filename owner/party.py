@@ -62,7 +62,7 @@ def owner_party(
         )
 
     kind = OwnerNumerics
-    if session.rule.blind:
+    if not session.curator_reads:
         kind = UnlinkedOwnerNumerics if session.unlinked else BlindOwnerNumerics
     return OwnerMachine(session, name=name), kind(session, dataset, hashed, sealer=sealer)
 

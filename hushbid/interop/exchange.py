@@ -247,7 +247,7 @@ def _played(session: Session) -> Iterator[Step]:
     if session.rule.herds:
         yield from _submitted(session, owner)
     else:
-        yield from _blind_rounds(session, owner) if session.rule.blind else _rounds(session, owner)
+        yield from _rounds(session, owner) if session.curator_reads else _blind_rounds(session, owner)
     statement = head_statement(session.identifier, CURATOR, _HEAD)
     signature = sign(statement, key_of(CURATOR).signing)
     yield from owner.asked(Close(outcome="complete", head=_HEAD, signature=signature))

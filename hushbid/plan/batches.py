@@ -52,7 +52,7 @@ def batches(setting: PlanSetting, speed: Speed, *, cores: int, round_trip: float
         sizes |= {-(-setting.p // share) for share in SHARES}
     # A blind curator also waits for the consumer in every round, twice if it has to ask for boxes.
     session = setting.session()
-    trips = 3 if session.unlinked else 2 if session.rule.blind else 1
+    trips = 3 if session.unlinked else 1 if session.curator_reads else 2
     rows = []
     for size in sorted(size for size in sizes if size <= min(setting.p, file.most_in_a_bid)):
         other = setting.with_session(batch=size)

@@ -91,7 +91,7 @@ def times(setting: PlanSetting, speed: Speed, *, cores: int) -> Times:
     scoring = speed.pass_start + speed.pass_row * largest
     owner = speed.owner_messages + scoring + batch * speed.seal + speed.sync
     scoring = speed.pass_start + speed.pass_row * pooled
-    if setting.session().rule.blind:
+    if not setting.session().curator_reads:
         scoring = batch * (speed.seal + speed.hash_point) + speed.owner_messages + speed.sync
     curator = owners * speed.curator_messages + scoring + speed.release + speed.sync
     together = owner * max(1.0, owners / cores) + curator

@@ -106,7 +106,7 @@ def points_accessed(setting: PlanSetting) -> float | None:
 def traffic(setting: PlanSetting, accessed: float | None) -> Traffic:
     """The bytes of a session, from frames in the protocol's own encoding, by `points_accessed`."""
     session, p, rounds, owners = setting.session(), setting.p, setting.rounds, len(setting.owner_points)
-    if session.rule.blind:
+    if not session.curator_reads:
         return _blind_traffic(setting, session)
     bid, broadcast = (frame_of(message) for message in round_messages(setting, session))
     asked = 0.0 if session.rule.candidate_with_bid or accessed is None else accessed / owners
@@ -201,7 +201,7 @@ def round_messages(
     setting: PlanSetting, session: Session
 ) -> tuple[Bid | Batch | BlindBid, Broadcast | SealedBroadcast]:
     """The bid of each owner and the broadcast of a round; a blind bid has its length in the middle round."""
-    if session.rule.blind:
+    if not session.curator_reads:
         batch = session.batch
         bid_now = BlindBid(
             round=setting.rounds,

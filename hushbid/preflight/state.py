@@ -90,7 +90,7 @@ def expected_bytes(session: Session, role: Role) -> int:
     dimension, rounds, owners = session.space.dimension, session.rounds, len(file.owners)
     # A point travels in its box, or unboxed, at 8 bytes a column at most.
     point = session.box_length if session.rule.sealed else 8 * session.space.columns
-    if session.rule.blind:
+    if not session.curator_reads:
         return rounds * _blind_round_bytes(session, role, point) + SPARE_BYTES
     handed_over = session.messages * session.batch
     if role == "curator":

@@ -348,7 +348,7 @@ def _chosen(session: Session, told: Sequence[ReadTranscript], parties: Sequence[
     """
     places = {name: place for place, name in enumerate(parties)}
     most: ChosenPoints | None = None
-    for each in reversed(told) if session.rule.blind else told:
+    for each in reversed(told) if session.teller == CONSUMER else told:
         machine = each.reading.machine
         if isinstance(machine, CuratorMachine):
             found = [(win.chosen_round, win.owner) for win in machine.ledger.wins]
@@ -424,6 +424,6 @@ def _disclaimers(session: Session, told: Sequence[ReadTranscript], parties: Sequ
             f"No transcript of {listed(missing, _NAMED, rest='owner')}: what they had, and what did not "
             "arrive there, is not known."
         )
-    if CURATOR not in here and CONSUMER in here and not session.rule.blind and len(here) == 1:
+    if CURATOR not in here and CONSUMER in here and session.weigher == CURATOR and len(here) == 1:
         found.append("A consumer that does not weigh hears of no round: it tells them with its delivery.")
     return found

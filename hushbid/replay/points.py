@@ -229,7 +229,7 @@ def _some(count: int, drawn: int) -> str:
 
 
 def _why_no_offer(session: Session) -> str:
-    if session.rule.blind:
+    if not session.curator_reads:
         return "No transcript has points that were offered and not bought: under blind they stay in boxes."
     return "What was offered is not in these transcripts: the curator’s has it, and each owner’s its own."
 
@@ -237,7 +237,7 @@ def _why_no_offer(session: Session) -> str:
 def _why_none(session: Session, told: Sequence[ReadTranscript]) -> str:
     if all(each.reading.redacted for each in told):
         return "Not in these transcripts: redacted copies have no points."
-    if session.rule.blind:
+    if not session.curator_reads:
         return "Not in these transcripts: under blind only the consumer’s has points, those that it bought."
     return (
         "No point is in these transcripts. The curator’s and owners’ have what was handed over, and the "

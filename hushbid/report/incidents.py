@@ -8,6 +8,7 @@ from typing import Final
 
 from hushbid.consumer.machine import ConsumerMachine
 from hushbid.curator.ledger import NOT_TOLD, Ledger
+from hushbid.protocol.names import CONSUMER
 from hushbid.report.sources import TranscriptSource
 
 __all__ = ["Incident", "Incidents", "incidents_of"]
@@ -62,7 +63,7 @@ def _connections(source: TranscriptSource) -> Iterable[Incident]:
     name = source.header.party
     for entry in source.course.connections:
         # A consumer's transcript records no rounds, unless it weighs.
-        tells = source.header.role != "consumer" or source.session.rule.blind
+        tells = source.header.role != CONSUMER or source.session.weigher == CONSUMER
         number = entry.round if tells else None
         party = name if entry.what == "restarted" else entry.peer or None
         yield Incident(

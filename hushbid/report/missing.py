@@ -38,7 +38,7 @@ def missing_of(sources: Sequence[TranscriptSource], quality: QualityCurves) -> t
 def _absent(sources: Sequence[TranscriptSource], quality: QualityCurves) -> Iterator[tuple[str, str]]:
     roles = {source.header.role: source for source in sources}
     curator, consumer = roles.get("curator"), roles.get("consumer")
-    blind = sources[0].session.rule.blind
+    blind = not sources[0].session.curator_reads
     told = _OF_A_BLIND_CURATOR if blind else _OF_THE_CURATOR
     what = told if wins_of(sources) is not None else f"Who won; {told}"
     if curator is None:

@@ -204,7 +204,7 @@ def recomputation(path: Path, config: Path) -> Callable[[Session, Header], Recom
         noise = RecordedNoise(_noise(path), keys=_keys(path), protects=session.noise_protects)
         if header.role == "curator":
             load_toml(CuratorFile, config)
-            if session.rule.blind:
+            if not session.curator_reads:
                 return Recomputation(_blind_curator(session), boxes_gone=False)
             _, numerics = curator_party(session, noise=noise)
             return Recomputation(numerics, boxes_gone=session.rule.sealed)

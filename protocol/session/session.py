@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -280,7 +280,7 @@ class Session:
             return COMMITTED_VERSION
         if self.file.numbered:
             return NUMBERED_VERSION
-        return BLIND_VERSION if self.rule.blind else PROTOCOL_VERSION
+        return PROTOCOL_VERSION if self.curator_reads else BLIND_VERSION
 
     @property
     def commitment_depth(self) -> int:
@@ -293,9 +293,24 @@ class Session:
         return self.rule.herds or self.commitment_depth > 0 or self.file.numbered
 
     @property
+    def weigher(self) -> Literal["consumer", "curator"]:
+        """The party that computes each round's weights: it draws their noise, and is charged for them."""
+        return CONSUMER if self.rule.blind else CURATOR
+
+    @property
+    def teller(self) -> Literal["consumer", "curator"]:
+        """The party whose record of the purchase is preferred: it can tell a point from an empty box."""
+        return CONSUMER if self.rule.blind else CURATOR
+
+    @property
+    def curator_reads(self) -> bool:
+        """Whether the curator sees scores and weights; if not, it orders masked bids."""
+        return not self.rule.blind
+
+    @property
     def unlinked(self) -> bool:
-        """Whether a blind curator cannot tell which score is which box's."""
-        return self.rule.blind and self.commitment_depth > 0
+        """Whether a curator that does not read cannot tell which score is which box's either."""
+        return not self.curator_reads and self.commitment_depth > 0
 
     @property
     def noise_protects(self) -> bool:

@@ -31,7 +31,7 @@ def longest_to_curator(session: Session) -> int:
     """
     most, owners = HEADER_BYTES + limits.MAX_TARGET_BYTES, len(session.file.roster.owners)
     maps = limits.MAP_BOX_BYTES * owners
-    if session.rule.blind:
+    if not session.curator_reads:
         boxes = session.batch * (session.box_length + DIGEST_BYTES)
         bid = session.file.longest_bid + boxes
         weight = 4 * session.weight_coordinates

@@ -176,8 +176,7 @@ def broadcasts(cluster: Recorded) -> dict[int, set[bytes]]:
 def noise_drawn(cluster: Recorded) -> Counter[int]:
     """How often each round's noise was drawn."""
     drawn: Counter[int] = Counter()
-    weighs = CONSUMER if cluster.session.rule.blind else CURATOR
-    for noise in _fields(cluster, weighs, "noise-drawn"):
+    for noise in _fields(cluster, cluster.session.weigher, "noise-drawn"):
         drawn.update(range(noise["first"], noise["first"] + len(noise["rounds"])))
     return drawn
 

@@ -248,7 +248,7 @@ class SessionAttack(Attack):
         def consumer(session: Session, **given: Any) -> ConsumerParty:
             # Otherwise the consumer's noise for weights would have the file's seed, and be the same in every
             # run.
-            more = {"weighing": noise(CURATOR)} if session.rule.blind else {}
+            more = {"weighing": noise(CURATOR)} if session.weigher == CONSUMER else {}
             return self.consumer(session, **given, **more)
 
         session = self.session
@@ -278,7 +278,7 @@ class SessionAttack(Attack):
     def _keys(self, seed: int) -> BlindKeys | None:
         """The owners' keys for reading broadcasts in a run; None if these are not encrypted."""
         session = self.session
-        return BlindKeys(self._map_seed(seed), session.identifier) if session.rule.blind else None
+        return None if session.curator_reads else BlindKeys(self._map_seed(seed), session.identifier)
 
     @cached_property
     def _public_data(self) -> tuple[_Datasets, _Datasets]:

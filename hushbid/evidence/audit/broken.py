@@ -21,6 +21,7 @@ from hushbid.curator.party import curator_party
 from hushbid.evidence.audit.attack import ConsumerParty, CuratorParty
 from hushbid.protocol.machine.machine import Computation, Event
 from hushbid.protocol.machine.weighing import ComputeWeights
+from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.runtime.driver import Numerics
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.features import FeatureSpace
@@ -113,7 +114,7 @@ def weighing_with_targets(targets: Targets) -> Callable[..., ConsumerParty]:
 
 def with_targets(session: Session, targets: Targets) -> dict[str, Any]:
     """The maker of the party that computes weights, with the attacker's targets."""
-    if session.rule.blind:
+    if session.weigher == CONSUMER:
         return {"consumer": weighing_with_targets(targets)}
     return {"curator": choosing_targets(targets)}
 

@@ -93,7 +93,7 @@ class SessionEvidence:
     @cached_property
     def rounds(self) -> Rounds:
         """The rounds according to the curator's records."""
-        if self.session.rule.blind:
+        if not self.session.curator_reads:
             return self.blind_rounds
         return rounds_on_record(self.session, self.records[CURATOR])
 
@@ -256,7 +256,7 @@ def _network(plan: SweepPlan, session: Session, wires: Wires) -> FaultyNetwork:
         owner: Mutator(
             _generator(plan, _OWNERS, plan.owners.index(owner)),
             rate,
-            blind_mutations(session, owner) if session.rule.blind else None,
+            None if session.curator_reads else blind_mutations(session, owner),
         )
         for owner, rate in plan.byzantine
     }

@@ -191,7 +191,7 @@ def charges_are_as_planned(evidence: SessionEvidence) -> Iterator[str]:
     """Each release is charged once, at the session's stated cost, and nothing else is charged."""
     session = evidence.session
     costs_of = session.release_costs()
-    weigher = CONSUMER if session.rule.blind else CURATOR
+    weigher = session.weigher
     for party in evidence.honest:
         charged: set[tuple[str, int]] = set()
         for item in (item for who, item in _items(evidence) if who == party and item.kind == Charge.KIND):

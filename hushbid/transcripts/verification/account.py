@@ -111,7 +111,7 @@ class RecordAccount:
             self._charges = Charges(session, self.party, self._fault)
             if session.commitment_depth:
                 self._commitments = Commitments(session, self.party, self._fault)
-            if self.party == CURATOR and session.rule.blind:
+            if self.party == CURATOR and not session.curator_reads:
                 self.awards = ChoiceFollower(session) if session.unlinked else Awards(session)
 
     def take(self, record: Record) -> None:

@@ -36,8 +36,7 @@ class Charges:
         self._party = party
         self._fault = fault
         self._costs_of = session.release_costs()
-        weighs = CONSUMER if session.rule.blind else CURATOR
-        self._rounds_cost = party == weighs and session.summary_filter() is not None
+        self._rounds_cost = party == session.weigher and session.summary_filter() is not None
         self._charged: dict[str, int] = {}
         """Neighbour relation → the last release up to which all are charged."""
 
