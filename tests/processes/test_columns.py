@@ -108,7 +108,13 @@ def test_an_owner_that_drops_rows_is_alone_told_how_many(place: Path) -> None:
     assert "INFO data.dialect more.csv is read as CSV, separated by semicolons" in log
     assert "WARNING data.changed" in log
     told = {each.name: json.loads((each / "result.json").read_text()) for each in parties.iterdir()}
-    nothing = {"clipped": {}, "dropped": 0, "dropped_by": {}, "over": 0, "filled": {}}
+    filled = {name: told[name]["outside"].pop("filled") for name in ("north", "south", "consumer")}
+    assert {name: found["job"]["cells"] for name, found in filled.items()} == {
+        "north": OWNERS["north"]["job"].null_count,
+        "south": OWNERS["south"]["job"].null_count,
+        "consumer": 2,
+    }
+    nothing = {"clipped": {}, "dropped": 0, "dropped_by": {}, "over": 0}
     assert told["north"]["outside"] == {**nothing, "dropped": 1, "dropped_by": {"age": 1}}
     assert told["south"]["outside"] == told["consumer"]["outside"] == nothing
     assert "outside" not in told["curator"]
