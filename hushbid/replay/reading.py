@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -30,10 +31,10 @@ from hushbid.protocol.machine.machine import (
     Returned,
     Send,
     Started,
+    Subject,
     TimerFired,
 )
 from hushbid.protocol.names import CONSUMER, CURATOR
-from hushbid.protocol.privacy.releases import Neighbours
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.transcript.record import Header, Record, RecordedItem
 from hushbid.protocol.transcript.replay import filler_box
@@ -133,8 +134,10 @@ class Reading:
         if kind in (Send.KIND, Received.KIND):
             self._take_frame(kind == Send.KIND, item.private.get("frame"), seconds)
         elif kind == Charge.KIND:
-            whose = "target" if item.public["neighbours"] == Neighbours.SUBSTITUTE_ONE.value else "rounds"
-            self.track(f"charged_{whose}", _integer(item.public["last"]), len(self.rows))
+            with suppress(ValueError):  # nothing is known of such a charge
+                subject = Subject.recorded(item.public["neighbours"])
+                whose = "target" if subject is Subject.CONSUMER else "rounds"
+                self.track(f"charged_{whose}", _integer(item.public["last"]), len(self.rows))
         elif kind in (Lost.KIND, Returned.KIND):
             self._happened(kind, str(item.private.get("peer", "")), seconds)
         elif kind == Restarted.KIND:

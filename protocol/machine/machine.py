@@ -10,10 +10,12 @@ import hashlib
 from abc import ABC
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, ClassVar, Final, Self
 
 from hushbid.protocol.errors import ExitCode, LocalProtocolError, Offence
 from hushbid.protocol.privacy.accounting import Cost, cost_to_record
+from hushbid.protocol.privacy.releases import Neighbours
 from hushbid.protocol.wire.codec import encode_message
 from hushbid.protocol.wire.messages import (
     Batch,
@@ -42,6 +44,7 @@ __all__ = [
     "SetTimer",
     "SignHead",
     "Started",
+    "Subject",
     "TimerFired",
 ]
 
@@ -269,6 +272,22 @@ class Finish(Effect):
         return Item(self.KIND, {"code": int(self.code)}, {"reason": self.reason, "advice": self.advice})
 
 
+class Subject(StrEnum):
+    """Whose data a charge is about."""
+
+    CONSUMER = "consumer"
+    OWNERS = "owners"
+
+    @classmethod
+    def recorded(cls, neighbours: object) -> Subject:
+        """Of a recorded charge, which does not say it: only the costs of D_v compare by substitution.
+
+        Raises:
+            ValueError: There is no such neighbour relation.
+        """
+        return cls.CONSUMER if Neighbours(str(neighbours)) is Neighbours.SUBSTITUTE_ONE else cls.OWNERS
+
+
 @dataclass(frozen=True, slots=True)
 class Charge(Effect):
     """Charge releases to a budget. The charge is recorded durably before any of them leaves."""
@@ -282,10 +301,11 @@ class Charge(Effect):
     last: int
     costs: tuple[Cost, ...]
     """The cost of all these releases together."""
+    subject: Subject
 
     def item(self) -> Item:
-        item = Effect.item(self)
-        return item._replace(public={**item.public, "costs": [cost_to_record(cost) for cost in self.costs]})
+        public = {name: getattr(self, name) for name in self.PUBLIC}
+        return Item(self.KIND, {**public, "costs": [cost_to_record(cost) for cost in self.costs]}, {})
 
 
 def _frame_item(frame: Received | Send, message: str, body: bytes, **more: bytes) -> Item:

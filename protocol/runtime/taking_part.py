@@ -75,7 +75,7 @@ def take_part(
 
     def charge(made: Charge) -> None:
         # Where the consumer weighs, it charges the owners' releases too: those are not of its own data.
-        if made.neighbours == budget.spending.neighbours:
+        if made.subject is budget.subject:
             budget.charge(beginning(transcript))
 
     with (

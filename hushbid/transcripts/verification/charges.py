@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from hushbid.protocol.errors import ConfigError
-from hushbid.protocol.machine.machine import Charge
+from hushbid.protocol.machine.machine import Charge, Subject
 from hushbid.protocol.names import CONSUMER, CURATOR, an
 from hushbid.protocol.privacy.accounting.costs import Cost, cost_from_record
 from hushbid.protocol.privacy.releases import Neighbours
@@ -37,8 +37,8 @@ class Charges:
         self._fault = fault
         self._costs_of = session.release_costs()
         self._rounds_cost = party == session.weigher and session.summary_filter() is not None
-        self._charged: dict[str, int] = {}
-        """Neighbour relation → the last release up to which all are charged."""
+        self._charged: dict[Subject, int] = {}
+        """Whose data → the last release up to which all are charged."""
 
     def take(self, record: Record) -> None:
         """Take the charges of a record, before its frames (`left`)."""
@@ -49,34 +49,34 @@ class Charges:
     def left(self, record: int, message: str, number: int) -> None:
         """Take a frame that was sent for the first time; `number` is a broadcast's round."""
         if message in _TARGETS:
-            neighbours, number = Neighbours.SUBSTITUTE_ONE.value, 1
+            subject, number = Subject.CONSUMER, 1
         elif message in _ANSWERS or (message in _WEIGHTS and self._rounds_cost):
-            neighbours, number = Neighbours.ADD_REMOVE_ONE.value, max(number, 1)
+            subject, number = Subject.OWNERS, max(number, 1)
         else:
             return
-        if number > self._charged.get(neighbours, 0):
-            self._charged[neighbours] = number  # Once is enough.
+        if number > self._charged.get(subject, 0):
+            self._charged[subject] = number  # Once is enough.
             self._fault(record, f"{an(message)} left before what it costs was charged")
 
     def _compare(self, record: int, public: Any) -> None:
         try:
             first, last = int(public["first"]), int(public["last"])
-            neighbours = str(public["neighbours"])
+            subject = Subject.recorded(public["neighbours"])
             found = tuple(cost_from_record(cost) for cost in public["costs"])
         except (ConfigError, KeyError, TypeError, ValueError):
             self._fault(record, "a charge is none that can be read")
             return
-        if first <= self._charged.get(neighbours, 0) + 1:
-            self._charged[neighbours] = max(last, self._charged.get(neighbours, 0))
-        expected = self._expected(neighbours, first, last)
+        if first <= self._charged.get(subject, 0) + 1:
+            self._charged[subject] = max(last, self._charged.get(subject, 0))
+        expected = self._expected(subject, first, last)
         if expected is None:
             self._fault(record, f"a charge for releases {first} to {last}, which this party does not make")
         elif not _same(found, expected):
             self._fault(record, f"the charge of release {first} is not what the session says that it costs")
 
-    def _expected(self, neighbours: str, first: int, last: int) -> Sequence[Cost] | None:
+    def _expected(self, subject: Subject, first: int, last: int) -> Sequence[Cost] | None:
         session = self._session
-        if neighbours == Neighbours.SUBSTITUTE_ONE:
+        if subject is Subject.CONSUMER:
             if self._party != CONSUMER or (first, last) != (1, 1):
                 return None
             return session.charged_target.cost(0, neighbours=Neighbours.SUBSTITUTE_ONE)

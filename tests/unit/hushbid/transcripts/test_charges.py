@@ -109,3 +109,12 @@ def test_a_charge_that_was_left_out_is_not_made_up_for_by_the_next(tmp_path: Pat
 
     found = faults(rewritten(images_of("sealed")[CURATOR], tmp_path, charged(without)), tmp_path)
     assert found.count("a broadcast left before what it costs was charged") == 1
+
+
+def test_a_charge_of_no_neighbour_relation_is_told(tmp_path: Path) -> None:
+    def another(public: Public) -> Public:
+        return public | {"neighbours": "next-door"}
+
+    found = faults(rewritten(images_of("sealed")[OWNER], tmp_path, charged(another)), tmp_path)
+    assert "a charge is none that can be read" in found
+    assert "a bid left before what it costs was charged" in found
