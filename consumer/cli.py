@@ -64,7 +64,7 @@ def run_consumer_verb(
     run_verb(body, as_json=as_json, show=show)
 
 
-def show(result: ConsumerResult, *, details: bool = False) -> None:
+def show(result: ConsumerResult, *, details: bool = True) -> None:
     """Print a consumer's result for people.
 
     Args:

@@ -28,7 +28,7 @@ from hushbid.protocol.crypto.commitment import ROOT_BYTES, root_name
 from hushbid.protocol.crypto.sealing import SIGNATURE_BYTES
 from hushbid.protocol.errors import BudgetExceeded, ExitCode, LocalProtocolError, Offence, RemoteProtocolError
 from hushbid.protocol.machine.base import TransitionTable, happened, received
-from hushbid.protocol.machine.machine import Charge, Subject
+from hushbid.protocol.machine.machine import Charge, ChargedData
 from hushbid.protocol.machine.participant import Participant, participant_rows
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.privacy.releases import Neighbours
@@ -78,7 +78,7 @@ class ConsumerMachine(Participant):
         self.roots: dict[str, str] = {}
         self._filter = session.target_filter()
         costs = session.charged_target.cost(0, neighbours=Neighbours.SUBSTITUTE_ONE)
-        self.charge = Charge(Neighbours.SUBSTITUTE_ONE.value, 1, 1, costs, Subject.CONSUMER)
+        self.charge = Charge(Neighbours.SUBSTITUTE_ONE.value, 1, 1, costs, ChargedData.CONSUMER)
         self.delivered: list[Delivered] = []
         self.mmd2: npt.NDArray[np.float64] | None = None
         self.seed_distance: SeedDistance | None = None

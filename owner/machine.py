@@ -34,7 +34,7 @@ from hushbid.owner.events import (
 from hushbid.protocol import limits
 from hushbid.protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
 from hushbid.protocol.machine.base import Transition, TransitionTable, happened, received
-from hushbid.protocol.machine.machine import Charge, Subject
+from hushbid.protocol.machine.machine import Charge, ChargedData
 from hushbid.protocol.machine.participant import Participant, participant_rows
 from hushbid.protocol.names import CURATOR
 from hushbid.protocol.privacy.releases import Neighbours, Prior
@@ -84,7 +84,7 @@ class OwnerMachine(Participant):
             1,
             session.owners_releases,
             session.owners_costs(),
-            Subject.OWNERS,
+            ChargedData.OWNERS,
         )
         """The session's cost to the owner's data."""
         self.rounds = 0

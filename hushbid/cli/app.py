@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections import UserDict
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Annotated, Any, Final, NoReturn
@@ -154,8 +154,12 @@ class _Verbs(TyperGroup):
         if self._listing:
             return None  # not listed
         if cmd_name not in self.commands and cmd_name in evidence_verbs():
-            self.commands.update(_Parsers({cmd_name: evidence_verbs()[cmd_name]}, {}))  # without that word
+            return self._evidence[cmd_name]  # without that word
         return super().get_command(ctx, cmd_name)
+
+    @cached_property
+    def _evidence(self) -> _Parsers:
+        return _Parsers(evidence_verbs(), {})
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As Typer does, and accepts former spellings too."""

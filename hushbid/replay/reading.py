@@ -23,6 +23,7 @@ from hushbid.owner.machine import OwnerMachine
 from hushbid.protocol.machine.base import Machine
 from hushbid.protocol.machine.machine import (
     Charge,
+    ChargedData,
     Finish,
     Lost,
     Offended,
@@ -31,7 +32,6 @@ from hushbid.protocol.machine.machine import (
     Returned,
     Send,
     Started,
-    Subject,
     TimerFired,
 )
 from hushbid.protocol.names import CONSUMER, CURATOR
@@ -135,8 +135,8 @@ class Reading:
             self._take_frame(kind == Send.KIND, item.private.get("frame"), seconds)
         elif kind == Charge.KIND:
             with suppress(ValueError):  # nothing is known of such a charge
-                subject = Subject.recorded(item.public["neighbours"])
-                whose = "target" if subject is Subject.CONSUMER else "rounds"
+                subject = ChargedData.recorded(item.public["neighbours"])
+                whose = "target" if subject is ChargedData.CONSUMER else "rounds"
                 self.track(f"charged_{whose}", _integer(item.public["last"]), len(self.rows))
         elif kind in (Lost.KIND, Returned.KIND):
             self._happened(kind, str(item.private.get("peer", "")), seconds)

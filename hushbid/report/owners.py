@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.privacy.payment import Price
 from hushbid.protocol.session.wishes import bill_of
 from hushbid.report.rounds import wins_of
@@ -88,7 +87,7 @@ def owners_of(sources: Sequence[TranscriptSource]) -> OwnerFigures:
 
 
 def _disputed(sources: Sequence[TranscriptSource]) -> Mapping[str, int] | None:
-    for source in sources[::-1] if sources[0].session.teller == CONSUMER else sources:
+    for source in sources[::-1] if not sources[0].session.curator_reads else sources:
         if source.curator is not None:
             return Counter(dispute.owner for dispute in source.curator.ledger.disputes)
         if source.consumer is not None and source.consumer.delivered:

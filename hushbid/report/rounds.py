@@ -10,7 +10,6 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from hushbid.consumer.buying.blind import BlindBuying
-from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.grid import Features, features_to_float
 from hushbid.protocol.space.mmd import embedding_objective
@@ -140,7 +139,7 @@ def wins_of(sources: Sequence[TranscriptSource]) -> list[Win] | None:
 
     A blind curator does not know which of its boxes are empty: there the consumer's transcript comes first.
     """
-    for source in sources[::-1] if sources[0].session.teller == CONSUMER else sources:
+    for source in sources[::-1] if not sources[0].session.curator_reads else sources:
         if source.curator is not None:
             return [(win.chosen_round, win.owner) for win in source.curator.ledger.wins]
         if source.consumer is not None and source.consumer.delivered:

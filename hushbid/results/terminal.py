@@ -124,9 +124,10 @@ def _judged(figure: Figure | None) -> list[str]:
 def _payments(result: RunResult) -> Text:
     """The points of each owner, and each one's share of the payments, in one number."""
     seen = result.points_accessed_curator
+    more = "Trust" if any(each.against == TRUSTED for each in result.privacy) else "More"
     facts = (
         f"{result.owners} owners, {result.wall_seconds:.2f} s. Raw points: curator {seen:,}, consumer "
-        f"{result.points_delivered:,} of {result.p:,}. More: --details."
+        f"{result.points_delivered:,} of {result.p:,}. {more}: --details."
     )
     if (paid := result.settlement_paid) is None:
         return Text(facts)

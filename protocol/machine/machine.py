@@ -29,6 +29,7 @@ from hushbid.protocol.wire.values import Item, Value
 
 __all__ = [
     "Charge",
+    "ChargedData",
     "Computation",
     "Connected",
     "Effect",
@@ -44,7 +45,6 @@ __all__ = [
     "SetTimer",
     "SignHead",
     "Started",
-    "Subject",
     "TimerFired",
 ]
 
@@ -272,14 +272,14 @@ class Finish(Effect):
         return Item(self.KIND, {"code": int(self.code)}, {"reason": self.reason, "advice": self.advice})
 
 
-class Subject(StrEnum):
+class ChargedData(StrEnum):
     """Whose data a charge is about."""
 
     CONSUMER = "consumer"
     OWNERS = "owners"
 
     @classmethod
-    def recorded(cls, neighbours: object) -> Subject:
+    def recorded(cls, neighbours: object) -> ChargedData:
         """Of a recorded charge, which does not say it: only the costs of D_v compare by substitution.
 
         Raises:
@@ -301,11 +301,12 @@ class Charge(Effect):
     last: int
     costs: tuple[Cost, ...]
     """The cost of all these releases together."""
-    subject: Subject
+    subject: ChargedData
 
     def item(self) -> Item:
-        public = {name: getattr(self, name) for name in self.PUBLIC}
-        return Item(self.KIND, {**public, "costs": [cost_to_record(cost) for cost in self.costs]}, {})
+        costs = [cost_to_record(cost) for cost in self.costs]
+        numbers = {"first": self.first, "last": self.last}
+        return Item(self.KIND, {"neighbours": self.neighbours, **numbers, "costs": costs}, {})
 
 
 def _frame_item(frame: Received | Send, message: str, body: bytes, **more: bytes) -> Item:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushbid.protocol.errors import LocalProtocolError
-from hushbid.protocol.machine.machine import Charge, Computation, Event, Subject
+from hushbid.protocol.machine.machine import Charge, ChargedData, Computation, Event
 from hushbid.protocol.privacy.noise import Draw, NoiseSource
 from hushbid.protocol.privacy.releases import ReleaseStream, Statistic
 from hushbid.protocol.session.prior import prior_of
@@ -172,7 +172,7 @@ class Weighing:
             return ()
         costs = self._costs_of(release)
         self.filter.charge(*costs)
-        return (Charge(self.filter.neighbours, release, release, costs, Subject.OWNERS),)
+        return (Charge(self.filter.neighbours, release, release, costs, ChargedData.OWNERS),)
 
     def add(self, features: Features) -> None:
         """Add bought points: φ, int16 of shape (n, d)."""

@@ -196,10 +196,8 @@ class Session:
         if section.epsilon is None:
             return None
         summary = self.summary
-        without = _rule_objection(self.rule)
-        if not summary.private:
-            without = f"the release {summary.name} has no noise"
-        if without:
+        of_release = "" if summary.private else f"the release {summary.name} has no noise"
+        if without := of_release or _rule_objection(self.rule):
             raise ConfigError(
                 f"[settlement]: a private settlement is part of what the owners are guaranteed, and here "
                 f"nothing is: {without}.",
@@ -298,13 +296,8 @@ class Session:
         return CONSUMER if self.rule.blind else CURATOR
 
     @property
-    def teller(self) -> Literal["consumer", "curator"]:
-        """The party whose record of the purchase is preferred: it can tell a point from an empty box."""
-        return CONSUMER if self.rule.blind else CURATOR
-
-    @property
     def curator_reads(self) -> bool:
-        """Whether the curator sees scores and weights; if not, it orders masked bids."""
+        """Whether the curator sees scores and weights; if not, the consumer's record tells more."""
         return not self.rule.blind
 
     @property

@@ -262,7 +262,7 @@ def test_the_demonstration_guarantees_what_its_file_asks_for(private: Watched) -
         assert (statement["noise"], statement["why"]) == ("secure", "")
     assert trust["epsilon"] is None
     assert "NO PRIVACY" not in private.err
-    assert "Figures and trust: --details." in private.err
+    assert "Trust: --details." in private.err
 
 
 def test_the_demonstration_shows_the_curator_no_point_and_buys_all(private: Watched) -> None:

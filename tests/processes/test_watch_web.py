@@ -55,8 +55,10 @@ def line(watch: subprocess.Popen[str]) -> dict[str, Any]:
 
 def ask(address: str) -> dict[str, Any]:
     with urllib.request.urlopen(f"{address}facts?since=0", timeout=PATIENCE) as answer:
-        found: dict[str, Any] = json.loads(gzip.decompress(answer.read()))
-    return found
+        content = answer.read()
+    # Before its first look the page has nothing newer than version 0, and no content is its answer.
+    nothing: dict[str, Any] = {"awaited": [], "facts": None}
+    return nothing | json.loads(gzip.decompress(content)) if content else nothing
 
 
 def until(address: str, met: Callable[[dict[str, Any]], bool]) -> None:

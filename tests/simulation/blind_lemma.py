@@ -289,7 +289,9 @@ class BlindPlayer(_Peer):
     def __init__(self, bench: Together, name: str, features: Features) -> None:
         session = bench.opened
         data: Any = SimpleNamespace(
-            features=features.astype(np.float64), attributes=lambda row: b"", attribute_length=0
+            features=features.astype(np.float64),
+            attributes_of=lambda rows: [b""] * len(rows),
+            attribute_length=0,
         )
         identity = session.simulated_identity(name)
         consumer = session.public_identity(CONSUMER)

@@ -217,8 +217,10 @@ def none(opening: Opening, depth: int) -> bytes:
 @pytest.mark.parametrize("rule", RULES)
 def test_a_path_that_leads_elsewhere_is_disputed(rule: str, change: Any) -> None:
     class Lost(OwnerNumerics if rule != "blind" else BlindOwnerNumerics):  # type: ignore[misc]
-        def _openings(self, rows: Any) -> list[bytes]:
-            return [change(self._tree.opening(row), self._session.commitment_depth) for row in rows]
+        def _contents(self, rows: Any) -> list[bytes]:
+            depth, whole = self._session.commitment_depth, super()._contents(rows)
+            paths = [change(self._tree.opening(row), depth) for row in rows]
+            return [path + each[len(path) :] for path, each in zip(paths, whole, strict=True)]
 
     def make(opened: Session, name: str, dataset: Dataset, **given: Any) -> tuple[Any, Any]:
         machine, numerics = owner_party(opened, name, dataset, **given)

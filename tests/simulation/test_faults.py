@@ -25,6 +25,7 @@ from hushbid.consumer.machine import ConsumerMachine
 from hushbid.curator import connections, enrolment, open_rounds, peers, rounds
 from hushbid.curator.ledger import Dispute
 from hushbid.curator.machine import CuratorMachine
+from hushbid.curator.parcels import Parcel
 from hushbid.curator.selection import open as selection
 from hushbid.curator.selection.open import OpenSelection
 from hushbid.curator.selection.tender import TenderSelection
@@ -217,10 +218,13 @@ def charged_twice(patch: pytest.MonkeyPatch) -> None:
 
 
 def another_number(patch: pytest.MonkeyPatch) -> None:
-    def numbered_otherwise(point: HandedOver, **changes: Any) -> HandedOver:
-        return dataclasses.replace(point, handle=point.handle + 1, **changes)
+    bought = Parcel.bought
 
-    patch.setattr(selection, "replace", numbered_otherwise)
+    def numbered_otherwise(self: Parcel, place: int, score: int, number: int) -> HandedOver:
+        point = bought(self, place, score, number)
+        return dataclasses.replace(point, handle=point.handle + 1)
+
+    patch.setattr(Parcel, "bought", numbered_otherwise)
 
 
 def a_dispute_too_many(patch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from hushbid.protocol.errors import ConfigError
-from hushbid.protocol.machine.machine import Charge, Subject
+from hushbid.protocol.machine.machine import Charge, ChargedData
 from hushbid.protocol.names import CONSUMER, CURATOR, an
 from hushbid.protocol.privacy.accounting.costs import Cost, cost_from_record
 from hushbid.protocol.privacy.releases import Neighbours
@@ -37,7 +37,7 @@ class Charges:
         self._fault = fault
         self._costs_of = session.release_costs()
         self._rounds_cost = party == session.weigher and session.summary_filter() is not None
-        self._charged: dict[Subject, int] = {}
+        self._charged: dict[ChargedData, int] = {}
         """Whose data → the last release up to which all are charged."""
 
     def take(self, record: Record) -> None:
@@ -49,9 +49,9 @@ class Charges:
     def left(self, record: int, message: str, number: int) -> None:
         """Take a frame that was sent for the first time; `number` is a broadcast's round."""
         if message in _TARGETS:
-            subject, number = Subject.CONSUMER, 1
+            subject, number = ChargedData.CONSUMER, 1
         elif message in _ANSWERS or (message in _WEIGHTS and self._rounds_cost):
-            subject, number = Subject.OWNERS, max(number, 1)
+            subject, number = ChargedData.OWNERS, max(number, 1)
         else:
             return
         if number > self._charged.get(subject, 0):
@@ -61,7 +61,7 @@ class Charges:
     def _compare(self, record: int, public: Any) -> None:
         try:
             first, last = int(public["first"]), int(public["last"])
-            subject = Subject.recorded(public["neighbours"])
+            subject = ChargedData.recorded(public["neighbours"])
             found = tuple(cost_from_record(cost) for cost in public["costs"])
         except (ConfigError, KeyError, TypeError, ValueError):
             self._fault(record, "a charge is none that can be read")
@@ -74,9 +74,9 @@ class Charges:
         elif not _same(found, expected):
             self._fault(record, f"the charge of release {first} is not what the session says that it costs")
 
-    def _expected(self, subject: Subject, first: int, last: int) -> Sequence[Cost] | None:
+    def _expected(self, subject: ChargedData, first: int, last: int) -> Sequence[Cost] | None:
         session = self._session
-        if subject is Subject.CONSUMER:
+        if subject is ChargedData.CONSUMER:
             if self._party != CONSUMER or (first, last) != (1, 1):
                 return None
             return session.charged_target.cost(0, neighbours=Neighbours.SUBSTITUTE_ONE)

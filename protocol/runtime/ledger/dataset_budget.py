@@ -13,7 +13,7 @@ from pathlib import Path
 from hushbid.protocol.config.party import BudgetSection, ConsumerFile, OwnerFile
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.errors import ConfigError
-from hushbid.protocol.machine.machine import Charge, Subject
+from hushbid.protocol.machine.machine import Charge, ChargedData
 from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.privacy.accounting.validation import check_delta_of
 from hushbid.protocol.runtime.ledger.cap import Cap
@@ -40,7 +40,7 @@ class DatasetBudget:
     budget: BudgetSection | None
     rows: KnownRows
     spending: Spending
-    subject: Subject
+    subject: ChargedData
     paid_as: str = ""
 
     def check(

@@ -148,7 +148,7 @@ EXAMPLES: Final[tuple[machine.Event | machine.Effect, ...]] = (
     machine.Offended(CURATOR, 1, 1, Offence.MALFORMED, "what", "advice"),
     machine.Send(CURATOR, 1, 1, "beat", b""),
     machine.SetTimer("round", 1, 1.0),
-    machine.Charge("add-remove-one", 1, 1, (), machine.Subject.OWNERS),
+    machine.Charge("add-remove-one", 1, 1, (), machine.ChargedData.OWNERS),
     machine.HeadSigned(bytes(32), b""),
     machine.Finish(ExitCode.DONE, "reason", "advice"),
     weighing.NoiseDrawn(1, ()),

@@ -100,7 +100,8 @@ def test_it_is_a_table_with_privacy_and_places(
         "disputed": "tern, bid of round 7: the box does not open (2 points)",
         "seed set": "drawn, far: MMD² of 0.45 between the seed set and the validation set, where chance "
         "gives 0.012 to like sets of these sizes; 0.91 clipping radii apart",
-        "rehearsal": "hopeless, and gone on with anyway: 1.50, 1.25 of a random choice's MMD², with weights",
+        "before the session": "hopeless, and gone on with anyway: 1.50, 1.25 of a random choice's MMD², "
+        "with weights",
         "seconds": "3.1",
         "delivered points": "delivered.npz",
         "ledger of the validation set": "validation.npz.ledger",

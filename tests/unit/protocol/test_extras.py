@@ -26,7 +26,8 @@ DIGITS = ROOT / "configs" / "digits" / "cluster.toml"
 def test_the_extra_has_these_packages() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert {Requirement(text).name for text in extras[EXTRA]} == set(PACKAGES.values())
-    assert f"hushbid[{EXTRA}]" in extras["dev"], "one install for whoever works on it"
+    assert f"hushbid[{EXTRA}]" in extras["lab"]
+    assert "hushbid[lab]" in extras["dev"], "one install for whoever works on it"
 
 
 USES: list[tuple[str, Callable[[Path], object]]] = [
