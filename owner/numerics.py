@@ -185,7 +185,7 @@ class OwnerNumerics:
         features = _read_only(table.rows(np.array(rows, dtype=np.intp)))
         if self._sealer is None:
             points = [self._dataset.features[row] for row in rows]
-            attributes = [self._dataset.attributes(row) for row in rows]
+            attributes = self._dataset.attributes_of(rows)
             if batch > 1:
                 handed: Any = self._batch(features, points, attributes)
             else:

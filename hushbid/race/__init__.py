@@ -12,14 +12,15 @@ from hushbid.race.density import RaceDensity
 from hushbid.race.enough import least_points
 from hushbid.race.estimator import RaceSketch, make_family
 from hushbid.race.regressor import RaceRegressor
-from hushbid.race.release import PoorModelWarning, RaceCalibration, SketchPrivacy, calibrate, optimal_rows
+from hushbid.race.release import PoorModelWarning, SketchPrivacy, calibrate, optimal_rows
+from hushbid.race.release import RaceCalibration as Calibration
 from hushbid.race.sketch import Sketch
 from hushbid.race.staged import classifier_rows
 
 __all__ = [
+    "Calibration",
     "Counts",
     "PoorModelWarning",
-    "RaceCalibration",
     "RaceClassifier",
     "RaceDensity",
     "RaceRegressor",

@@ -348,7 +348,7 @@ def _chosen(session: Session, told: Sequence[ReadTranscript], parties: Sequence[
     """
     places = {name: place for place, name in enumerate(parties)}
     most: ChosenPoints | None = None
-    for each in reversed(told) if not session.curator_reads else told:
+    for each in told if session.curator_reads else reversed(told):
         machine = each.reading.machine
         if isinstance(machine, CuratorMachine):
             found = [(win.chosen_round, win.owner) for win in machine.ledger.wins]

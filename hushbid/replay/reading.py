@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -134,10 +133,7 @@ class Reading:
         if kind in (Send.KIND, Received.KIND):
             self._take_frame(kind == Send.KIND, item.private.get("frame"), seconds)
         elif kind == Charge.KIND:
-            with suppress(ValueError):  # nothing is known of such a charge
-                subject = ChargedData.recorded(item.public["neighbours"])
-                whose = "target" if subject is ChargedData.CONSUMER else "rounds"
-                self.track(f"charged_{whose}", _integer(item.public["last"]), len(self.rows))
+            self._take_charge(item)
         elif kind in (Lost.KIND, Returned.KIND):
             self._happened(kind, str(item.private.get("peer", "")), seconds)
         elif kind == Restarted.KIND:
@@ -158,6 +154,14 @@ class Reading:
             self._ending = self._ending or self.finish[0] == 0  # which a redacted copy tells by this alone
             words = "" if reason is None else f": {reason}"
             self._happened("finish", self.header.party, seconds, note=f"exit code {self.finish[0]}{words}")
+
+    def _take_charge(self, item: RecordedItem) -> None:
+        try:
+            subject = ChargedData.recorded(item.public["neighbours"])
+        except ValueError:  # nothing is known of such a charge
+            return
+        whose = "target" if subject is ChargedData.CONSUMER else "rounds"
+        self.track(f"charged_{whose}", _integer(item.public["last"]), len(self.rows))
 
     def _happened(self, what: str, party: str, seconds: float, *, note: str = "") -> None:
         self.rows.append(Row(self._number(), seconds, what, party, "", event=True, note=note))

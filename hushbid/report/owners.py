@@ -87,7 +87,7 @@ def owners_of(sources: Sequence[TranscriptSource]) -> OwnerFigures:
 
 
 def _disputed(sources: Sequence[TranscriptSource]) -> Mapping[str, int] | None:
-    for source in sources[::-1] if not sources[0].session.curator_reads else sources:
+    for source in sources if sources[0].session.curator_reads else sources[::-1]:
         if source.curator is not None:
             return Counter(dispute.owner for dispute in source.curator.ledger.disputes)
         if source.consumer is not None and source.consumer.delivered:

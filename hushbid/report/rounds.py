@@ -139,7 +139,7 @@ def wins_of(sources: Sequence[TranscriptSource]) -> list[Win] | None:
 
     A blind curator does not know which of its boxes are empty: there the consumer's transcript comes first.
     """
-    for source in sources[::-1] if not sources[0].session.curator_reads else sources:
+    for source in sources if sources[0].session.curator_reads else sources[::-1]:
         if source.curator is not None:
             return [(win.chosen_round, win.owner) for win in source.curator.ledger.wins]
         if source.consumer is not None and source.consumer.delivered:

@@ -409,20 +409,15 @@ class Dataset:
         length = self.attribute_length
         return [padded(own, length) for own in self.own_attributes_of(rows)]
 
-    def own_attributes(self, row: int) -> bytes:
+    def own_attributes_of(self, rows: Sequence[int]) -> list[bytes]:
         """The same in as many bytes as they take: for boxes, which have one size anyway.
 
         Padding would tell who opens one box how long the longest label of all rows is.
         """
-        [packed] = self.own_attributes_of([row])
-        return packed
-
-    def own_attributes_of(self, rows: Sequence[int]) -> list[bytes]:
-        """`own_attributes` of rows, in order."""
         return list(self._attached(np.array(rows, dtype=np.intp), len(rows)))
 
     def each_own_attributes(self) -> Iterator[bytes]:
-        """`own_attributes` of every row, in order."""
+        """`own_attributes_of` every row, in order."""
         rows = len(self)
         for start in range(0, rows, _PACKED_ROWS):
             stop = min(start + _PACKED_ROWS, rows)

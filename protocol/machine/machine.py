@@ -304,9 +304,8 @@ class Charge(Effect):
     subject: ChargedData
 
     def item(self) -> Item:
-        costs = [cost_to_record(cost) for cost in self.costs]
-        numbers = {"first": self.first, "last": self.last}
-        return Item(self.KIND, {"neighbours": self.neighbours, **numbers, "costs": costs}, {})
+        item, costs = Effect.item(self), [cost_to_record(cost) for cost in self.costs]
+        return item._replace(public={**item.public, "costs": costs}, private={})  # without the subject
 
 
 def _frame_item(frame: Received | Send, message: str, body: bytes, **more: bytes) -> Item:

@@ -15,6 +15,8 @@ import pytest
 from typer.testing import CliRunner
 
 import hushbid
+import hushbid.kme
+import hushbid.race
 from hushbid.catalogue.api import ScreenOptions
 from hushbid.cli.app import app
 from hushbid.evidence.audit.machines import AuditOptions
@@ -75,6 +77,20 @@ def test_importing_it_loads_nothing_that_takes_long() -> None:
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout.split() == ["[]", "[]"]
+
+
+def test_the_command_line_reads_what_is_installed_only_for_verbs_of_evidence() -> None:
+    code = "import sys, hushbid.cli.app; print('importlib.metadata' in sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout.split() == ["False"]
+
+
+def test_estimators_packages_keep_the_names_that_others_import() -> None:
+    """Whatever a class is called where it stands."""
+    assert {"Calibration", "Estimate", "Release"} <= {*hushbid.kme.__all__}
+    assert {"Calibration", "Counts", "Sketch"} <= {*hushbid.race.__all__}
+    assert hushbid.kme.Calibration.__module__ == "hushbid.kme.privacy"
+    assert hushbid.race.Calibration.__module__ == "hushbid.race.release"
 
 
 @pytest.mark.parametrize("verb", OPTIONS)

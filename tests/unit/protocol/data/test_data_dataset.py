@@ -133,9 +133,10 @@ class TestAttributes:
     def test_every_row_packs_to_one_length_and_unpacks_to_itself(self, labels: Any, identifiers: Any) -> None:
         points = dataset(np.zeros((3, 1)), labels=labels, identifiers=identifiers)
         packed = [points.attributes(row) for row in range(3)]
-        assert list(points.each_own_attributes()) == [points.own_attributes(row) for row in range(3)]
+        own = [packed for row in range(3) for packed in points.own_attributes_of([row])]
+        assert list(points.each_own_attributes()) == own
         assert points.attributes_of([2, 0]) == [packed[2], packed[0]]
-        assert points.own_attributes_of([2, 0]) == [points.own_attributes(2), points.own_attributes(0)]
+        assert points.own_attributes_of([2, 0]) == [own[2], own[0]]
         assert {len(data) for data in packed} == {points.attribute_length}
         for row, data in enumerate(packed):
             found = unpack_attributes(data)
