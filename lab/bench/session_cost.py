@@ -25,7 +25,7 @@ from hushbid.protocol.wire.codec import HEADER_BYTES
 from hushbid.running.directory import prepare, redirect
 from hushbid.running.launcher import run_parties
 
-__all__ = ["SessionCost", "check_python", "session_cost", "times_of"]
+__all__ = ["SessionCost", "check_python", "sent_bodies", "session_cost", "times_of"]
 
 _BROADCASTS: Final = frozenset({"broadcast", "sealed-broadcast"})
 _REPLIES: Final = frozenset({"bid", "batch", "blind-bid"})
@@ -117,7 +117,7 @@ def session_cost(
         seconds=end - start,
         processor_seconds=spending.between(start, end),
         broadcast_bytes=HEADER_BYTES + max(map(len, broadcasts)),
-        reply_bytes=HEADER_BYTES + max(len(body) for _, body in _sent(ended.owner, _REPLIES)),
+        reply_bytes=HEADER_BYTES + max(len(body) for _, body in sent_bodies(ended.owner, _REPLIES)),
         whole=max(times_of(ended.consumer, PurchasesChecked.KIND)) - ended.began,
     )
 
@@ -184,13 +184,13 @@ def _run_here(file: Path, runs: Path, delay: float, say: Callable[[str], None]) 
 def _broadcasts(curator: Path) -> Mapping[bytes, float]:
     """The time at which each round's broadcast was first sent, from the curator's transcript."""
     starts: dict[bytes, float] = {}
-    for now, body in _sent(curator, _BROADCASTS):
+    for now, body in sent_bodies(curator, _BROADCASTS):
         starts.setdefault(body, now)  # A resent broadcast has the same bytes.
     return starts
 
 
-def _sent(transcript: Path, messages: Collection[str]) -> Iterator[tuple[float, bytes]]:
-    """When a party sent messages of these kinds, and their sizes."""
+def sent_bodies(transcript: Path, messages: Collection[str]) -> Iterator[tuple[float, bytes]]:
+    """When a party sent messages of these kinds, and their bodies."""
     with TranscriptReader(transcript) as records:
         for record in records:
             for item in record.effects:

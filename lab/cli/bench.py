@@ -419,7 +419,8 @@ def _show_tender(result: Mapping[str, Any]) -> None:
         ),
         below=f"A tender takes {result['processor_ratio']:.2f} of the time and {result['bytes_ratio']:.2f} "
         f"of the bytes. With {result['far_owners']} owners and {result['delay']:g} s each way it is "
-        f"{result['call_to_delivery_seconds']:.2f} s from the call to the delivery.",
+        f"{result['call_to_delivery_seconds']:.2f} s from the call to the delivery; an owner's tender has "
+        f"{result['tender_bytes'] / 1e6:,.2f} MB.",
         numbers=("b", "processor, s", "memory, MB", "frames, MB"),
     )
 
@@ -466,16 +467,19 @@ def _records(
 @bench_app.command("tender")
 @verb(show=_show_tender)
 def _tender(
-    owners: Annotated[int, typer.Option(min=2, max=2500, help="K of the simulated sessions.")] = 1000,
+    owners: Annotated[int, typer.Option(min=2, max=10_000, help="K of the simulated sessions.")] = 1000,
     bought: Annotated[int, typer.Option(min=50, max=2000, help="Points to buy.")] = 200,
     delay: Annotated[
         float, typer.Option(min=0.0, max=1.0, metavar="SECONDS", help="One-way network delay.")
     ] = 0.05,
+    columns: Annotated[
+        int, typer.Option(min=1, max=100_000, help="Bytes of a point of the distant owners.")
+    ] = 64,
 ) -> dict[str, Any]:
     """Compare a tender with fifty rounds of `sealed`; then time a tender between distant parties."""
     from hushbid.lab.bench.tender import bench_tender
 
-    return bench_tender(owners=owners, bought=bought, delay=delay, say=_say)
+    return bench_tender(owners=owners, bought=bought, delay=delay, columns=columns, say=_say)
 
 
 def _say(what: str) -> None:
