@@ -119,6 +119,7 @@ class Simulation:
         salts: Callable[[int], bytes] = os.urandom,
     ) -> None:
         self._session = session
+        self._started = started(session.file)  # one for all: it names every owner
         self._data = owners
         self._validation, self._seed_set = validation, seed_set
         self._tap = tap
@@ -252,7 +253,7 @@ class Simulation:
     def _begin(self, party: str, now: float) -> None:
         self._up.add(party)
         if self.records(party) == 0 or self.goes_on(party):
-            self._drivers[party].begin(started(self._session.file), now)
+            self._drivers[party].begin(self._started, now)
             self.send_out(party, now)
         if self.is_up(party):
             self._network.started(party, now)
