@@ -8,9 +8,6 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv as pacsv
 
 from hushbid.datasets.partition import Partition, PartitionOptions, Table, limited
 from hushbid.protocol.errors import ConfigError, DataError
@@ -120,6 +117,11 @@ def insurance(path: Path | None, generator: np.random.Generator, options: Partit
 
 def _read(path: Path) -> dict[str, npt.NDArray[Any]]:
     """The columns as arrays: text for `_TEXT`, float64 with NaN for gaps for the others."""
+    # Every run imports this module, and one in many reads such a file.
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.csv as pacsv
+
     names = ("customer_ID", "shopping_pt", *_TEXT[:1], *NUMERIC, *CATEGORIES, LABEL)
     types = {name: pa.string() if name in _TEXT else pa.float64() for name in names}
     convert = pacsv.ConvertOptions(include_columns=list(names), column_types=types, strings_can_be_null=True)
