@@ -1,6 +1,6 @@
 """The formats of tables and arrays: by which ending each is known, how it is read, and how it is written.
 
-To add one, write a function ``(path, columns) -> Dataset`` in a module of its own and name it here;
+To add one, write a function ``(path, columns) -> pyarrow.Table`` and name it here (docs/contributing.md);
 ``tests/conformance/test_loaders.py`` then tests it.
 """
 

@@ -214,7 +214,7 @@ def _only(frame: Frame, used: frozenset[str]) -> Frame:
 def _read(path: Path, columns: DataColumns) -> ArrowTable:
     known = format_of(path)
     if known is None or known.table is None:
-        raise DataError(f"{path} is neither CSV nor Parquet.", advice=_ADVICE)
+        raise DataError(f"{path} is in no format of tables that hushbid reads.", advice=_ADVICE)
     try:
         return known.table(path, columns)
     except OSError as error:

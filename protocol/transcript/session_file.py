@@ -14,21 +14,12 @@ from hushbid.protocol.faults import faults
 from hushbid.protocol.machine.machine import Started
 from hushbid.protocol.privacy.acquisition import RULES
 from hushbid.protocol.transcript.record import RecordedItem
-from hushbid.protocol.wire.messages import (
-    BLIND_VERSION,
-    COMMITTED_VERSION,
-    NUMBERED_VERSION,
-    PROTOCOL_VERSION,
-)
+from hushbid.protocol.wire.messages import PROTOCOL_VERSION, VERSIONS
 
 __all__ = ["check_same_start", "check_version", "recorded_digest", "recorded_session", "started"]
 
 _SEEDED = ("features", "noise")
 """Sections of the session file with a seed, which a redacted transcript hides."""
-_SAME_DIGEST = (PROTOCOL_VERSION, BLIND_VERSION, COMMITTED_VERSION, NUMBERED_VERSION)
-"""Versions of the protocol with the same digests and feature maps. The first transcripts of `blind` named the
-former, although their parties spoke the latter.
-"""
 _HIDDEN = 0
 """Stands for a removed seed, so that the session's other facts can be shown."""
 
@@ -114,13 +105,14 @@ def recorded_digest(event: RecordedItem, version: int) -> bytes:
         DataError: The event has no session file, or one that this version cannot read; or the version is
             later than ours.
     """
-    if version > NUMBERED_VERSION:
+    if version > max(VERSIONS):
         raise DataError(
-            f"The transcript is of protocol version {version}; this hushbid knows {NUMBERED_VERSION}.",
+            f"The transcript is of protocol version {version}; this hushbid knows {max(VERSIONS)}.",
             advice="Read it with the version of hushbid that recorded it.",
         )
     file = recorded_session(event)
-    if version in _SAME_DIGEST:
+    # All have the same digests. The first transcripts of `blind` named 2, although their parties spoke 3.
+    if version in VERSIONS:
         return file.digest()
     configuration = event.public["configuration"]
     values: dict[str, Any] = _plain(configuration)
@@ -131,7 +123,7 @@ def recorded_digest(event: RecordedItem, version: int) -> bytes:
 
 def check_version(version: int) -> None:
     """Raise `DataError` for a transcript of another version of the protocol, which cannot be replayed."""
-    if version not in _SAME_DIGEST:
+    if version not in VERSIONS:
         raise DataError(
             f"The transcript was recorded under version {version} of the protocol, and this is version "
             f"{PROTOCOL_VERSION}: its feature map was another one, and so was the digest of a session.",

@@ -43,6 +43,7 @@ __all__ = [
     "CONTROL_SEQUENCE",
     "NUMBERED_VERSION",
     "PROTOCOL_VERSION",
+    "VERSIONS",
     "Account",
     "Array",
     "Ask",
@@ -97,7 +98,9 @@ __all__ = [
 ]
 
 PROTOCOL_VERSION = 2
-"""The version of the messages' meaning, negotiated at Hello; frames have a version of their own."""
+"""The version of sessions to which no other applies. It is negotiated at Hello, and is of what messages mean;
+frames have a version of their own.
+"""
 
 BLIND_VERSION = 3
 """The version of sessions with the rule `blind`, which add the messages of `hushbid.protocol.wire.blind`."""
@@ -107,6 +110,9 @@ COMMITTED_VERSION = 4
 
 NUMBERED_VERSION = 5
 """The version of other sessions whose boxes have numbers (`session.numbered`)."""
+
+VERSIONS = (PROTOCOL_VERSION, BLIND_VERSION, COMMITTED_VERSION, NUMBERED_VERSION)
+"""All that sessions speak (`Session.protocol_version`); transcripts of others cannot be replayed."""
 
 CONTROL_SEQUENCE = 0
 """Sequence number of the messages that establish a link rather than travel on it."""

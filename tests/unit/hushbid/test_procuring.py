@@ -399,7 +399,7 @@ def test_a_hopeless_procurement_is_refused_before_anything_is_made(tmp_path: Pat
         pytest.param(
             {"validation": Path("no-such-file.csv")}, "no-such-file.csv cannot be read", id="no file"
         ),
-        pytest.param({"validation": Path(__file__)}, "neither CSV nor Parquet", id="ending"),
+        pytest.param({"validation": Path(__file__)}, "in no format of tables", id="ending"),
     ],
 )
 def test_what_does_not_fit_says_what_and_where(changes: dict[str, Any], says: str) -> None:

@@ -441,7 +441,7 @@ def test_a_label_that_two_columns_are_named_is_refused(place: Path) -> None:
         (["encode", "schema.toml", "rows.parquet", "--output", "no/a.npz"], "cannot be written"),
         (["decode", "schema.toml", "rows.parquet", "--output", "a.csv"], "is not a delivery"),
         (["decode", "schema.toml", "none.npz", "--output", "a.csv"], "cannot be read"),
-        (["draft", "schema.toml"], "neither CSV nor Parquet"),
+        (["draft", "schema.toml"], "in no format of tables"),
     ],
     ids=str,
 )
