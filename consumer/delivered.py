@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final
 from zipfile import BadZipFile
@@ -14,7 +14,7 @@ import pyarrow as pa
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import DataError
 
-__all__ = ["delivered_table", "free_name", "owner_column"]
+__all__ = ["delivered_table", "free_name", "owner_column", "table_of_delivery"]
 
 _EACH: Final = (
     "owners",
@@ -30,9 +30,7 @@ _EACH: Final = (
 
 
 def delivered_table(schema: Schema, path: Path, *, label: str = "label") -> Any:
-    """The rows of a delivery: the schema's columns, label, identifier, owner, round and both weights.
-
-    Names that the schema already uses get a trailing underscore. Weights are included if they exist.
+    """The rows of a delivery (`table_of_delivery`).
 
     Args:
         path: The consumer's ``delivered.npz``.
@@ -44,25 +42,40 @@ def delivered_table(schema: Schema, path: Path, *, label: str = "label") -> Any:
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             delivered = dict(file)
-        features, owners, rounds = (delivered[name] for name in ("features", "owners", "rounds"))
+        features, _, _ = (delivered[name] for name in ("features", "owners", "rounds"))
         if "labels" in delivered and "labelled" not in delivered:
             raise KeyError("labelled")
         if "identifiers" in delivered and "identified" not in delivered:
             raise KeyError("identified")
         if any(len(delivered[name]) != len(features) for name in _EACH if name in delivered):
             raise ValueError("arrays of different lengths")
-        features = features.astype(np.float64)
+        delivered["features"] = features.astype(np.float64)
     except OSError as error:
         reason = error.strerror or "it is damaged"
         raise DataError(f"{path} cannot be read: {reason}.", advice="Correct the path.") from None
     except (ValueError, KeyError, EOFError, TypeError, BadZipFile):
         raise DataError(f"{path} is not a delivery.", advice="Give the consumer's delivered.npz.") from None
-    table = schema.decode(features)
+    return table_of_delivery(schema, delivered, label=label)
+
+
+def table_of_delivery(schema: Schema, delivered: Mapping[str, npt.NDArray[Any]], *, label: str) -> Any:
+    """The rows of a delivery: the schema's columns, label, identifier, owner, round and both weights.
+
+    Names that the schema already uses get a trailing underscore. Weights are included if they exist.
+
+    Args:
+        delivered: Arrays as a ``delivered.npz`` has them (`hushbid.consumer.store.PurchaseFile`).
+        label: Name of the label column.
+
+    Raises:
+        DataError: They have another schema.
+    """
+    table = schema.decode(delivered["features"])
     beside = {
         label: _known(delivered, "labels", "labelled"),
         "identifier": _known(delivered, "identifiers", "identified"),
-        "owner": pa.array(owners.tolist()),
-        "round": pa.array(rounds),
+        "owner": pa.array(delivered["owners"].tolist()),
+        "round": pa.array(delivered["rounds"]),
         "weight": _present(delivered, "weights"),
         "training_weight": _present(delivered, "training_weights"),
     }
@@ -91,11 +104,11 @@ def owner_column(table: Any, features: int) -> str:
     return next(str(name) for name in beside if name.rstrip("_") == "owner")
 
 
-def _present(delivered: dict[str, npt.NDArray[Any]], name: str) -> Any:
+def _present(delivered: Mapping[str, npt.NDArray[Any]], name: str) -> Any:
     return pa.array(delivered[name]) if name in delivered else None
 
 
-def _known(delivered: dict[str, npt.NDArray[Any]], name: str, which: str) -> Any:
+def _known(delivered: Mapping[str, npt.NDArray[Any]], name: str, which: str) -> Any:
     """An attribute of the delivered points, null where a point has none; None if no point has one."""
     if name not in delivered:
         return None

@@ -36,6 +36,7 @@ __all__ = [
     "keep_table",
     "keep_verdict",
     "kept_verdict",
+    "purchase_arrays",
     "read_settings",
     "read_verdict",
     "weight_arrays",
@@ -101,7 +102,7 @@ class PurchaseFile:
             DataError: The file cannot be written; the points are in the transcript.
         """
         self.purchases = purchases
-        self._arrays = _arrays(purchases) | self._public
+        self._arrays = purchase_arrays(purchases) | self._public
         self._write()
 
     def weigh(self, matching: Matching, training: npt.NDArray[np.float64] | None) -> None:
@@ -247,7 +248,8 @@ def read_verdict(directory: Path, identifier: str) -> Verdict | None:
         return None
 
 
-def _arrays(purchases: StorePurchases) -> dict[str, Any]:
+def purchase_arrays(purchases: StorePurchases) -> dict[str, Any]:
+    """The arrays of a delivery that say what was bought of whom and when (`PurchaseFile`)."""
     kept = [
         (entry.owner, entry.chosen_round, entry.candidate)
         for entry in purchases.delivered

@@ -1,15 +1,13 @@
 """`hushbid.procure`: a whole procurement from DataFrames, in this process, for research.
 
-It writes each party's files and runs the cluster as `hushbid simulate` does: the same machines, bytes and
+It runs a cluster of tables in memory as `hushbid simulate` runs one of files: the same machines, bytes and
 figures. Noise is simulated, with the distribution that ε needs. Nothing is protected, and the result says so.
 """
 
 from __future__ import annotations
 
 import math
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -17,30 +15,28 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import tomli_w
 from scipy.spatial.distance import pdist
 
 from hushbid.cluster.display_names import handles_of
-from hushbid.cluster.file import open_cluster
-from hushbid.consumer.delivered import delivered_table, owner_column
+from hushbid.cluster.file import made_cluster
+from hushbid.consumer.delivered import owner_column, table_of_delivery
 from hushbid.consumer.drawn_seed_set import DRAWN
 from hushbid.consumer.model_figures import ModelFigures
 from hushbid.consumer.party import check_disjoint
-from hushbid.consumer.store import write_arrays
 from hushbid.plan.tables import default_rule
 from hushbid.plan.verdict import Rehearsing
 from hushbid.protocol.config.labels import LabelsSection, reading
 from hushbid.protocol.config.loading import validated
 from hushbid.protocol.data import DataColumns, Dataset
 from hushbid.protocol.data.schema import Schema
-from hushbid.protocol.errors import ConfigError, DataError, HushbidError
+from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.privacy.acquisition import RULES
 from hushbid.protocol.privacy.acquisition.ask_all import AskAll
 from hushbid.protocol.privacy.releases import Neighbours
 from hushbid.protocol.session.guarantee import PrivacyStatement
 from hushbid.report.html import element
 from hushbid.results.run import RunResult
-from hushbid.running.simulate import AfterRound, simulate
+from hushbid.running.simulate import AfterRound, simulated
 from hushbid.tables.frames import ArrowTable, Frame, as_arrow, like
 from hushbid.tables.schema_files import arrays_of
 from hushbid.tables.training_table import training_table
@@ -226,48 +222,33 @@ def procure(
         "target": _release(epsilon, Neighbours.SUBSTITUTE_ONE),
         "summary": _release(epsilon, Neighbours.ADD_REMOVE_ONE),
         "acquisition": {"rule": rule},
-        "owners": {
-            handle: {"data": f"owner-{number}.npz"} | ({} if handle == name else {"display": name})
-            for number, (name, handle) in enumerate(handles.items())
-        },
-        "consumer": {"seed": seed} | {name: f"{name}.npz" for name in consumer},
+        "owners": {handle: {} if handle == name else {"display": name} for name, handle in handles.items()},
+        "consumer": {"seed": seed},
     }
-    with tempfile.TemporaryDirectory(prefix="hushbid-") as scratch, _named(Path(scratch), list(owners)):
-        place = Path(scratch)
-        for number, arrays in enumerate(_of_owners(owners, schema, read, _labels_of(consumer))):
-            write_arrays(place / f"owner-{number}.npz", arrays)
-        for name, arrays in consumer.items():
-            write_arrays(place / f"{name}.npz", arrays)
-        path = place / "cluster.toml"
-        path.write_text(_toml(sections), encoding="utf-8")
-        record = place / "record" if directory is None else Path(directory)
-        rehearsing = Rehearsing(
+    sold = _of_owners(owners, schema, read, _labels_of(consumer))
+    cluster = made_cluster(sections, of="procure", held=True, settings=settings)
+    found = simulated(
+        cluster,
+        cluster.holding({handles[name]: arrays for name, arrays in sold.items()}, consumer),
+        record=None if directory is None else Path(directory),
+        progress=progress,
+        rehearsing=Rehearsing(
             wanted=rehearse,
             anyway=anyway,
             anyway_by="`anyway=True`",
             drawn=seed_set is None,
             schema=schema,
-        )
-        result = simulate(
-            open_cluster(path, settings=settings),
-            record=record,
-            report=directory is not None,  # elsewhere it would be thrown away with its directory
-            progress=progress,
-            rehearsing=rehearsing,
-        )
-        if result.data is None:
-            raise DataError("The owners have no points, so that none was bought.", advice="Ask others.")
-        table = _shown(delivered_table(schema, result.data, label=label or "label"), schema, result.display)
-        with np.load(result.data, allow_pickle=False) as file:
-            weights = np.array(
-                file["weights"] if "weights" in file else np.full(len(table), 1.0 / len(table))
-            )
-            beside = np.array(file["training_weights"]) if "training_weights" in file else None
-        training = None
-        if label is not None and beside is not None:
-            training = like(validation, _training(schema, consumer["validation"], table, beside))
-    if directory is None:  # nothing of it is there any more
-        result = replace(result, data=None, directory=None, transcripts={})
+        ),
+    )
+    bought, result = found.arrays, found.result
+    if bought is None:
+        raise DataError("The owners have no points, so that none was bought.", advice="Ask others.")
+    table = _shown(table_of_delivery(schema, bought, label=label or "label"), schema, result.display)
+    weights = np.array(bought["weights"] if "weights" in bought else np.full(len(table), 1.0 / len(table)))
+    training = None
+    if label is not None and "training_weights" in bought:
+        rows = _training(schema, consumer["validation"], table, bought["training_weights"])
+        training = like(validation, rows)
     return Procured(like(validation, table), weights, training, result, schema)
 
 
@@ -345,7 +326,7 @@ def _reading(schema: Schema, label: str | None, settings: Mapping[str, Any]) -> 
 def _of_consumer(
     validation: Frame, test: Frame | None, schema: Schema, read: DataColumns
 ) -> dict[str, dict[str, npt.NDArray[Any]]]:
-    """The arrays of the validation set's file and, if there are held-out rows, of theirs."""
+    """The arrays of the validation set and, if there are held-out rows, of these."""
     wanted = as_arrow(validation, "validation", read)
     if wanted.num_rows == 0:
         raise DataError("The validation set has no rows.", advice="Give rows like those that are wanted.")
@@ -360,8 +341,9 @@ def _of_consumer(
 
 def _of_owners(
     owners: Mapping[str, Frame], schema: Schema, read: DataColumns, wanted: npt.NDArray[Any] | None
-) -> Iterator[dict[str, npt.NDArray[Any]]]:
-    """The arrays of each owner's file. Labels are of one kind: 1 and "1" would be two classes to a model."""
+) -> dict[str, dict[str, npt.NDArray[Any]]]:
+    """Each owner's arrays. Labels are of one kind: 1 and "1" would be two classes to a model."""
+    found = {}
     first = "" if wanted is None else f"{_label_kind(wanted)} with the validation set"
     for name, frame in owners.items():
         label = read.label
@@ -374,7 +356,8 @@ def _of_owners(
                     f"The labels in column {label!r} are {first}, and {kind} with {name}.",
                     advice="Give the labels one type everywhere.",
                 )
-        yield arrays
+        found[name] = arrays
+    return found
 
 
 def _labels_of(consumer: Mapping[str, Mapping[str, npt.NDArray[Any]]]) -> npt.NDArray[Any] | None:
@@ -385,19 +368,6 @@ def _labels_of(consumer: Mapping[str, Mapping[str, npt.NDArray[Any]]]) -> npt.ND
 
 def _label_kind(labels: npt.NDArray[Any]) -> str:
     return "text" if labels.dtype.kind == "U" else "numbers"
-
-
-@contextmanager
-def _named(place: Path, owners: Sequence[str]) -> Iterator[None]:
-    """Raise an error about the files, which nobody has seen, as one about the arguments."""
-    names = {f"{place}/cluster.toml": "procure", "validation.npz": "validation", "seed_set.npz": "seed_set"}
-    names |= {"test.npz": "test"} | {f"owner-{number}.npz": name for number, name in enumerate(owners)}
-    try:
-        yield
-    except HushbidError as error:
-        for file, name in names.items():
-            error.what = error.what.replace(file, name)
-        raise
 
 
 def _release(epsilon: float, neighbours: Neighbours) -> dict[str, Any]:
@@ -422,12 +392,3 @@ def _median_gamma(public: npt.NDArray[np.float64], schema: Schema) -> float:
 
 def _plain(given: Any) -> Any:
     return given.item() if isinstance(given, np.generic) else given
-
-
-def _toml(values: Mapping[str, Any]) -> str:
-    try:
-        return tomli_w.dumps(values)
-    except TypeError:
-        raise ConfigError(
-            "An argument of procure is neither a number nor text, or a list of such.", advice="Correct it."
-        ) from None

@@ -6,6 +6,7 @@ protocol and knows nothing that was released in it.
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -245,10 +246,12 @@ def _greedy_among(
     """The greedy choice of raw points; a large table of φ goes to a file."""
     names = sorted(owners)
     sizes = np.array([len(owners[name]) for name in names])
+    shape = int(sizes.sum()), feature_map.space.dimension
+    large = math.prod(shape) * np.dtype(np.int16).itemsize > _IN_MEMORY
     features = room_for_features(
         "the greedy choice",
-        (int(sizes.sum()), feature_map.space.dimension),
-        scratch=Path(tempfile.gettempdir()),
+        shape,
+        scratch=Path(tempfile.gettempdir()) if large else None,  # looking for that place writes a file
         memory_limit=_IN_MEMORY,
     )
     done = 0

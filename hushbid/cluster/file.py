@@ -7,24 +7,23 @@ for each. Relative paths are relative to the cluster file.
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-import numpy as np
-import tomli_w
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from hushbid.cluster.data import ClusterData, of_partition
 from hushbid.cluster.display_names import MOST_SHOWN
+from hushbid.cluster.settings import Settings, plain, with_settings
 from hushbid.consumer.drawn_seed_set import STREAM, drawn_seed_set
 from hushbid.datasets import Partition, build
 from hushbid.protocol.config.completing import features_of
 from hushbid.protocol.config.key_request import Role
-from hushbid.protocol.config.loading import read_toml, toml_value, validated
+from hushbid.protocol.config.loading import read_toml, validated
 from hushbid.protocol.config.party import (
     LABEL_WEIGHT,
     RIDGE,
@@ -46,6 +45,7 @@ from hushbid.protocol.config.session import (
     SessionTables,
 )
 from hushbid.protocol.data import DataColumns, Dataset, load_dataset
+from hushbid.protocol.data.arrays import Arrays, dataset_of_arrays
 from hushbid.protocol.data.dataset import Outside
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import ConfigError, DataError
@@ -64,6 +64,7 @@ __all__ = [
     "OwnerSection",
     "RunSection",
     "found_cluster",
+    "made_cluster",
     "open_cluster",
     "read_cluster",
 ]
@@ -75,10 +76,13 @@ _DEFAULT_MODEL = "logistic"
 CLUSTER_FILE: Final = "cluster.toml"
 """The name of a directory's cluster file, as `hushbid init` makes it."""
 _EXAMPLES = "configs"
-_FORM = 'Write it as in `--set session.points=200`, or in Python {"session.points": 200}.'
+_OF_DATA = (
+    "dataset.", "owners.", "consumer.validation", "consumer.seed_set", "consumer.seed_points", "consumer.test"
+)  # fmt: skip
+"""Keys of what data a session has begin so."""
 
-Settings: TypeAlias = Mapping[str, Any] | Sequence[str]
-"""Changes to a file, as `open_cluster` takes them."""
+_Read: TypeAlias = Callable[[DataColumns], Dataset]
+"""Reads a party's data, from wherever they are."""
 
 
 class DatasetSection(Section):
@@ -99,7 +103,8 @@ class DatasetSection(Section):
 class OwnerSection(Section):
     """``[owners.NAME]``: an owner's data files."""
 
-    data: FilePath
+    data: FilePath | None
+    """None, which no file can say: they are in memory (`made_cluster`)."""
     columns: DataSection = DataSection()
     ledger: FilePath | None = None
     """The data's lifetime ledger; None: beside the data."""
@@ -186,9 +191,16 @@ class ClusterFile(SessionTables):
             shown[as_shown] = name
         return self
 
+    @property
+    def held(self) -> bool:
+        """Whether the parties' data are in memory, and no section names them."""
+        return bool(self.owners) and all(owner.data is None for owner in self.owners.values())
+
     @model_validator(mode="after")
     def _data_come_from_one_place(self) -> ClusterFile:
         consumer = self.consumer
+        if self.held:
+            return self
         if consumer.seed_set is not None and consumer.seed_points is not None:
             raise ValueError(
                 "consumer.seed_set names a file and consumer.seed_points has one drawn: leave one of them out"
@@ -221,7 +233,7 @@ class Cluster:
 
     Attributes:
         file: The content of the file, paths resolved.
-        where: The file's path, for errors.
+        where: The file's path, or who made its sections, for errors.
         owners: The owners' names in order.
         partition: The shares that the dataset deals to the parties; None if files are named.
     """
@@ -326,22 +338,46 @@ class Cluster:
         draw = None if self.file.consumer.seed_points is None else self._draw
         if self.partition is not None:
             return of_partition(self.partition, draw)
-        consumer = self.file.consumer
-        assert consumer.validation is not None, "a cluster file names it, or a dataset"
-        columns = self._reading(consumer.columns)
-        validation = load_dataset(consumer.validation, columns.with_gaps())
-        if consumer.seed_set is not None:
-            seed_set = load_dataset(consumer.seed_set, replace(columns, outside="refuse"))
+        owners, consumer = self.file.owners.items(), self.file.consumer
+        paths = {"validation": consumer.validation, "seed_set": consumer.seed_set, "test": consumer.test}
+        return self._read(
+            {name: partial(load_dataset, owner.data) for name, owner in owners if owner.data is not None},
+            {name: partial(load_dataset, path) for name, path in paths.items() if path is not None},
+        )
+
+    def holding(self, owners: Mapping[str, Arrays], consumer: Mapping[str, Arrays]) -> ClusterData:
+        """Every party's data from their arrays, which are read as those of ``.npz`` files are.
+
+        Args:
+            owners: By name on the roster. Errors have display names.
+            consumer: ``validation``, ``seed_set`` and, if there is one, ``test``.
+
+        Raises:
+            DataError: As `load` does.
+        """
+        shown = self.display
+        return self._read(
+            {
+                name: partial(dataset_of_arrays, shown.get(name, name), arrays)
+                for name, arrays in owners.items()
+            },
+            {name: partial(dataset_of_arrays, name, arrays) for name, arrays in consumer.items()},
+        )
+
+    def _read(self, owners: Mapping[str, _Read], consumer: Mapping[str, _Read]) -> ClusterData:
+        columns = self._reading(self.file.consumer.columns)
+        validation = consumer["validation"](columns.with_gaps())
+        if "seed_set" in consumer:
+            seed_set = consumer["seed_set"](replace(columns, outside="refuse"))
         else:
-            assert draw is not None, "a cluster file names it, or says of how many points to draw one"
-            seed_set = draw(validation)
-        owners = {
-            name: load_dataset(owner.data, self._reading(owner.columns, sold=True))
-            for name, owner in sorted(self.file.owners.items())
+            seed_set = self._draw(validation)
+        sellers = {
+            name: read(self._reading(self.file.owners[name].columns, sold=True))
+            for name, read in sorted(owners.items())
         }
-        test = None if consumer.test is None else load_dataset(consumer.test, columns)
-        self.check_labelled(owners, validation)
-        return ClusterData(owners, validation, seed_set, test)
+        test = consumer["test"](columns) if "test" in consumer else None
+        self.check_labelled(sellers, validation)
+        return ClusterData(sellers, validation, seed_set, test)
 
     def check_labelled(self, owners: Mapping[str, Dataset], validation: Dataset) -> None:
         """Refuse unlabelled points of owners whose consumer has labels, if the file does not mention labels.
@@ -421,7 +457,7 @@ def read_cluster(
     sections: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
 ) -> ClusterFile:
     """The content of a cluster file, its paths resolved; arguments and errors are those of `open_cluster`."""
-    values = _with_settings(read_toml(path), settings)
+    values = with_settings(read_toml(path), settings)
     if sections is not None:
         values |= sections(values)
     return _resolved(validated(ClusterFile, values, where=str(path)), path.parent)
@@ -448,7 +484,48 @@ def open_cluster(
         DataError: The dataset's files cannot be used.
     """
     path = found_cluster(Path(path))
-    file = read_cluster(path, settings, sections)
+    return _completed(read_cluster(path, settings, sections), path, data)
+
+
+def made_cluster(
+    sections: Mapping[str, Any],
+    *,
+    of: str,
+    data: Path | None = None,
+    held: bool = False,
+    settings: Settings = (),
+) -> Cluster:
+    """The cluster of sections that are in memory, as `open_cluster` makes one of a file's.
+
+    Args:
+        sections: The tables of a cluster file; relative paths start at the working directory.
+        of: Who has made them, for errors.
+        data: As `open_cluster` takes it, like `settings`.
+        held: Whether the parties' data are in memory too (`Cluster.holding`): no section names them.
+
+    Raises:
+        ConfigError: A section or a setting is invalid.
+        DataError: The dataset's files cannot be used.
+    """
+    try:
+        values = plain(sections)
+    except TypeError:
+        raise ConfigError(
+            f"An argument of {of} is neither a number nor text, or a list of such.", advice="Correct it."
+        ) from None
+    if held:
+        if others := next((each for each in settings if each.startswith(_OF_DATA)), None):
+            raise ConfigError(
+                f"{of}: the data are given, and the setting {others!r} is about others.",
+                advice="Leave it out.",
+            )
+        values["owners"] = {name: owner | {"data": None} for name, owner in values["owners"].items()}
+    file = validated(ClusterFile, with_settings(values, settings), where=of)
+    return _completed(_resolved(file, Path.cwd()), Path(of), data)
+
+
+def _completed(file: ClusterFile, path: Path, data: Path | None) -> Cluster:
+    """The cluster of a file, with its dataset dealt out if it names one."""
     partition = _partition(file, path, data)
     features = (features_of(file.columns) if file.columns else {}) | dict(file.features)
     model = file.consumer.model
@@ -478,49 +555,6 @@ def _partition(file: ClusterFile, where: Path, data: Path | None) -> Partition |
         return None
     section = file.dataset
     return build(section.name, path=data or section.path, seed=section.seed, options=section.options)
-
-
-def _with_settings(values: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
-    changed = {name: dict(table) if isinstance(table, dict) else table for name, table in values.items()}
-    for place, value in _parted(settings):
-        section, dot, key = place.partition(".")
-        if not (dot and section and key):
-            raise ConfigError(f"The setting {place!r} is not of the form section.key=value.", advice=_FORM)
-        table = changed.setdefault(section, {})
-        if not isinstance(table, dict):
-            raise ConfigError(
-                f"There is no section {section!r} to set a key in.", advice=f"Correct the setting {place!r}."
-            )
-        table[key] = value
-    return changed
-
-
-def _parted(settings: Settings) -> Iterator[tuple[str, Any]]:
-    if isinstance(settings, Mapping):
-        yield from ((place, _as_toml(value, place)) for place, value in settings.items())
-        return
-    for setting in settings:
-        place, equals, text = setting.partition("=")
-        if not equals:
-            raise ConfigError(f"The setting {setting!r} is not of the form section.key=value.", advice=_FORM)
-        yield place.strip(), toml_value(text.strip())
-
-
-def _as_toml(value: Any, place: str) -> Any:
-    """A Python or NumPy value as TOML would give it."""
-    try:
-        return tomllib.loads(tomli_w.dumps({"value": _plain(value)}))["value"]
-    except TypeError:
-        raise ConfigError(
-            f"The setting {place!r} is neither a number nor text, or a list or table of such.",
-            advice="Correct it.",
-        ) from None
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def _resolved(file: ClusterFile, base: Path) -> ClusterFile:

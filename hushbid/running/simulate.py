@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -15,9 +15,16 @@ from hushbid.cluster.file import Cluster
 from hushbid.consumer.appraisal import Evaluation
 from hushbid.consumer.events import StorePurchases
 from hushbid.consumer.learners import Training, check_model, train_here
-from hushbid.consumer.own_figures import own_view
+from hushbid.consumer.own_figures import PurchaseView, own_view
 from hushbid.consumer.result import PurchaseResult
-from hushbid.consumer.store import DELIVERED_FILE, PurchaseFile, keep_table, keep_verdict
+from hushbid.consumer.store import (
+    DELIVERED_FILE,
+    PurchaseFile,
+    keep_table,
+    keep_verdict,
+    purchase_arrays,
+    weight_arrays,
+)
 from hushbid.curator.machine import CuratorMachine
 from hushbid.curator.progress import ProgressFollower
 from hushbid.curator.result import Sale
@@ -38,7 +45,7 @@ from hushbid.running.report import with_report
 from hushbid.simulation.simulator import Simulation
 from hushbid.text_files import check_directory_place
 
-__all__ = ["AfterRound", "Follow", "baselines", "both", "simulate"]
+__all__ = ["AfterRound", "Follow", "Simulated", "baselines", "both", "simulate", "simulated"]
 
 AfterRound: TypeAlias = Callable[[int, int], None]
 """Called with the round and the points chosen so far."""
@@ -48,6 +55,33 @@ Follow: TypeAlias = Callable[[Progress], object]
 _OTHER_FILES: Final = 64
 """Open files of a process besides transcripts, generously estimated."""
 _NO_NETWORK = NetworkSection(address="tcp://127.0.0.1:*", insecure=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """A session that was simulated.
+
+    Attributes:
+        result: As `simulate` returns it.
+        purchases: The delivered points; None: there are none.
+        view: What the consumer sees of them.
+    """
+
+    session: Session
+    result: RunResult
+    purchases: StorePurchases | None
+    view: PurchaseView
+
+    @property
+    def arrays(self) -> dict[str, Any] | None:
+        """The delivered points with their weights, as a ``delivered.npz`` has them; None: there are none."""
+        if self.purchases is None:
+            return None
+        arrays, matching = purchase_arrays(self.purchases), self.view.matching
+        if matching is None:
+            return arrays
+        gamma = self.session.file.features.gamma
+        return arrays | weight_arrays(matching, gamma, self.view.training)
 
 
 def simulate(
@@ -80,7 +114,6 @@ def simulate(
         Hopeless: A rehearsal is hopeless, and the session is not to go on anyway.
         HushbidError: A file or setting is invalid, or the session did not end well.
     """
-    keep_one_blas_thread()  # as in the parties' processes: the same sums in the same order
     if owner_points is not None and owners is None:
         raise ConfigError(
             "The points of an owner are given, but not the number of owners.", advice="Give --owners too."
@@ -88,6 +121,35 @@ def simulate(
     data = cluster.load()
     if owners is not None:
         data = spread(data, owners, owner_points, seed=cluster.file.consumer.seed)
+    return simulated(
+        cluster,
+        data,
+        record=record,
+        report=report,
+        progress=progress,
+        follow=follow,
+        say=say,
+        rehearsing=rehearsing,
+    ).result
+
+
+def simulated(
+    cluster: Cluster,
+    data: ClusterData,
+    *,
+    record: Path | None = None,
+    report: bool = True,
+    progress: AfterRound | None = None,
+    follow: Follow | None = None,
+    say: Callable[[str], object] | None = None,
+    rehearsing: Rehearsing = NOT_REHEARSING,
+) -> Simulated:
+    """Run a cluster's session with these data in this process. Arguments and errors are those of `simulate`.
+
+    Args:
+        data: Every party's, read as the cluster says. Nothing is written if there is no `record`.
+    """
+    keep_one_blas_thread()  # as in the parties' processes: the same sums in the same order
     roster = RosterSection(owners=dict.fromkeys(data.owners, ""))
     session = open_session(_simulated(cluster.session_file(roster, _NO_NETWORK), cluster.file.consumer.seed))
     check_model(cluster.model, trained=data.test is not None and data.test.labels is not None)
@@ -134,6 +196,7 @@ def simulate(
         ensure_done(outcome.finishes[party])
 
     delivered = outcome.delivered.delivered if outcome.delivered is not None else ()
+    purchases = StorePurchases(tuple(delivered)) if delivered else None
     view = own_view(
         session,
         delivered,
@@ -148,8 +211,8 @@ def simulate(
         data.seed_set,
     )
     kept = None if record is None else PurchaseFile(record / DELIVERED_FILE, session.file.features)
-    if kept is not None and delivered:
-        kept.store(StorePurchases(tuple(delivered)))
+    if kept is not None and purchases is not None:
+        kept.store(purchases)
         if view.matching is not None:
             kept.weigh(view.matching, view.training)
         if (schema := session.file.rows) is not None:
@@ -175,7 +238,9 @@ def simulate(
         data=None if kept is None or kept.purchases is None else kept.path.resolve(),
         directory=record.resolve() if record is not None else None,
     )
-    return with_report(result, reference, record, say) if record is not None and report else result
+    if record is not None and report:
+        result = with_report(result, reference, record, say)
+    return Simulated(session, result, purchases, view)
 
 
 def both(progress: AfterRound | None, follow: Follow | None) -> Follow | None:

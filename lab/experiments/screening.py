@@ -23,7 +23,7 @@ import tomli_w
 from hushbid.catalogue.consumer_release import ConsumerData, Screening
 from hushbid.catalogue.publishing import Publication, publish
 from hushbid.catalogue.screening import ScreeningResult, screen
-from hushbid.cluster.file import Cluster, open_cluster
+from hushbid.cluster.file import Cluster, made_cluster
 from hushbid.datasets import Partition
 from hushbid.datasets.digit_groups import DIGIT_GROUPS, WANTED_DIGITS
 from hushbid.lab.experiment_options import ScreeningOptions
@@ -128,10 +128,7 @@ def _cluster(data: Path, seed: int, owner_points: int | None, points: int) -> Cl
     dataset: dict[str, Any] = {"name": "mnist", "seed": seed}
     if owner_points is not None:
         dataset["owner_points"] = owner_points
-    with tempfile.TemporaryDirectory(prefix="hushbid-screening-") as name:
-        path = Path(name) / "cluster.toml"
-        path.write_text(tomli_w.dumps({**_session(seed, points), "dataset": dataset}), encoding="utf-8")
-        return open_cluster(path, data=data)
+    return made_cluster({**_session(seed, points), "dataset": dataset}, of="screening", data=data)
 
 
 def _partition(cluster: Cluster) -> Partition:

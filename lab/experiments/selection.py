@@ -7,16 +7,13 @@ stated ε needs, but whoever knows the seed could subtract it.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
-import tomli_w
-
-from hushbid.cluster.file import Cluster, open_cluster, read_cluster
+from hushbid.cluster.file import Cluster, made_cluster, open_cluster, read_cluster
 from hushbid.lab.experiment_options import SelectionOptions
 from hushbid.lab.experiments.cells import Configuration, Measured
 from hushbid.lab.experiments.purchases import figures_of, means
@@ -86,10 +83,11 @@ def _files(options: SelectionOptions, configuration: Configuration) -> list[Path
         return [] if options.data is None else [options.data]
     protection = _protection(configuration["mechanism"], configuration["epsilon"], 0)
     file = read_cluster(where, sections=lambda values: _sections(where, values, protection, None, 0, {}))
+    consumer, dataset = file.consumer, file.dataset
     named = [owner.data for owner in file.owners.values()]
-    named += [path for path in (file.consumer.validation, file.consumer.seed_set, file.consumer.test) if path]
-    dealt = options.data or (file.dataset.path if file.dataset else None)
-    return [where, *named, *([dealt] if dealt else [])]
+    named += [consumer.validation, consumer.seed_set, consumer.test]
+    named += [options.data or (dataset.path if dataset else None)]
+    return [where, *filter(None, named)]
 
 
 def _said(configuration: Configuration, seed: int) -> str:
@@ -135,18 +133,15 @@ def _opened(options: SelectionOptions, configuration: Configuration, seed: int) 
             data=options.data,
             sections=lambda values: _sections(where, values, protection, points, seed, given),
         )
-    with tempfile.TemporaryDirectory(prefix="hushbid-selection-") as place:
-        session = {"name": "selection", "points": points, "delta": DELTA, **given}
-        table = {
-            **protection,
-            # Simulated noise protects nobody, and must be allowed explicitly.
-            "session": {**session, "allow_nonprivate": True},
-            "dataset": {"name": where, "seed": seed},
-            "features": {"map": "paired", "seed": _MAP_SEED},
-        }
-        path = Path(place) / "cluster.toml"
-        path.write_text(tomli_w.dumps(table), encoding="utf-8")
-        return open_cluster(path, data=options.data)
+    session = {"name": "selection", "points": points, "delta": DELTA, **given}
+    table = {
+        **protection,
+        # Simulated noise protects nobody, and must be allowed explicitly.
+        "session": {**session, "allow_nonprivate": True},
+        "dataset": {"name": where, "seed": seed},
+        "features": {"map": "paired", "seed": _MAP_SEED},
+    }
+    return made_cluster(table, of="selection", data=options.data)
 
 
 def _sections(

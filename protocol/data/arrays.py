@@ -1,21 +1,25 @@
-"""NumPy's own formats: ``.npy`` (features only, memory-mapped) and ``.npz`` (features and labels)."""
+"""NumPy's own formats, ``.npy`` (features only, memory-mapped) and ``.npz``, and arrays in memory."""
 
 from __future__ import annotations
 
 import zipfile
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from hushbid.protocol.data.dataset import DataColumns, Dataset, no_texts
 from hushbid.protocol.data.names import listed
-from hushbid.protocol.data.outside import IDENTIFIERS, LABELS, kept_rows
+from hushbid.protocol.data.outside import IDENTIFIERS, LABELS, fitted, kept_rows
 from hushbid.protocol.errors import DataError
 
-__all__ = ["UNREADABLE", "load_npy", "load_npz"]
+__all__ = ["UNREADABLE", "Arrays", "dataset_of_arrays", "load_npy", "load_npz"]
+
+Arrays: TypeAlias = Mapping[str, npt.NDArray[Any]]
+"""Arrays by name, as an ``.npz`` has them."""
 
 UNREADABLE: Final = (
     ValueError, EOFError, SyntaxError, KeyError, NotImplementedError, zipfile.BadZipFile, zlib.error,
@@ -52,12 +56,6 @@ def load_npz(path: Path, columns: DataColumns) -> Dataset:
         DataError: The file cannot be parsed, an array that `columns` names is missing or holds Python
             objects, or the arrays do not belong together.
     """
-    names = columns.features or ("features",)
-    if len(names) != 1:
-        raise DataError(
-            f"{path.name}: {len(names)} feature arrays are named, but an .npz file gives one.",
-            advice="Stack the columns into one array of shape (rows, columns).",
-        )
     # Opened here, because NumPy leaves a file that is no archive open.
     with path.open("rb") as file:
         try:
@@ -67,10 +65,32 @@ def load_npz(path: Path, columns: DataColumns) -> Dataset:
         if not isinstance(archive, np.lib.npyio.NpzFile):
             raise _damaged(path)
         with archive:
-            features = _features(path, archive, columns, names[0])
-            labels = _optional(path, archive, columns.label, "labels")
-            labelled = _optional(path, archive, None, "labelled") if labels is not None else None
-            identifiers = _optional(path, archive, columns.identifier, "identifiers")
+            return _dataset(path.name, archive, columns)
+
+
+def dataset_of_arrays(name: str, arrays: Arrays, columns: DataColumns) -> Dataset:
+    """The dataset of arrays in memory, as `load_dataset` makes it of an ``.npz`` file that has them.
+
+    Args:
+        name: Whose or which they are, for errors.
+
+    Raises:
+        DataError: As `load_npz`.
+    """
+    return fitted(_dataset(name, arrays, columns), columns)
+
+
+def _dataset(name: str, arrays: Arrays, columns: DataColumns) -> Dataset:
+    names = columns.features or ("features",)
+    if len(names) != 1:
+        raise DataError(
+            f"{name}: {len(names)} feature arrays are named, but an .npz file gives one.",
+            advice="Stack the columns into one array of shape (rows, columns).",
+        )
+    features = _features(name, arrays, columns, names[0])
+    labels = _optional(name, arrays, columns.label, "labels")
+    labelled = _optional(name, arrays, None, "labelled") if labels is not None else None
+    identifiers = _optional(name, arrays, columns.identifier, "identifiers")
     if columns.label_gaps and labelled is None and labels is not None and labels.dtype.kind == "f":
         labelled = ~np.isnan(labels)
     unfit: dict[str, npt.NDArray[np.bool_]] = {}
@@ -79,8 +99,8 @@ def load_npz(path: Path, columns: DataColumns) -> Dataset:
         labels, unfit[columns.label or LABELS] = _usable(labels, rows, held=labelled)
         identifiers, bad = _usable(identifiers, rows)
         unfit[columns.identifier or IDENTIFIERS] = bad
-        unfit = {name: flags for name, flags in unfit.items() if flags.any()}
-    dataset = Dataset.from_arrays(path.name, features, labels, identifiers, labelled=labelled)
+        unfit = {column: flags for column, flags in unfit.items() if flags.any()}
+    dataset = Dataset.from_arrays(name, features, labels, identifiers, labelled=labelled)
     return kept_rows(dataset, unfit, {}) if unfit else dataset
 
 
@@ -103,51 +123,49 @@ def _usable(
     return np.where(bad, values[int((~bad).argmax())], values), bad
 
 
-def _features(path: Path, archive: np.lib.npyio.NpzFile, columns: DataColumns, name: str) -> npt.NDArray[Any]:
+def _features(name: str, arrays: Arrays, columns: DataColumns, features: str) -> npt.NDArray[Any]:
     schema = columns.schema
-    if name in archive or schema is None or not any(column.name in archive for column in schema.columns):
-        return _member(path, archive, name)
+    if features in arrays or schema is None or not any(column.name in arrays for column in schema.columns):
+        return _member(name, arrays, features)
     # A party that reads no table starts without pyarrow.
     from hushbid.protocol.data.frames import as_arrow  # noqa: PLC0415
 
-    arrays = {column.name: _member(path, archive, column.name) for column in schema.columns}
-    if len({len(array) if array.ndim else -1 for array in arrays.values()}) > 1:
+    each = {column.name: _member(name, arrays, column.name) for column in schema.columns}
+    if len({len(array) if array.ndim else -1 for array in each.values()}) > 1:
         raise DataError(
-            f"{path.name}: the arrays of the session's columns have different numbers of rows.",
+            f"{name}: the arrays of the session's columns have different numbers of rows.",
             advice="Save one entry of each for each row.",
         )
-    return schema.encode(as_arrow(arrays, path.name), name=path.name)
+    return schema.encode(as_arrow(each, name), name=name)
 
 
-def _member(path: Path, archive: np.lib.npyio.NpzFile, name: str) -> npt.NDArray[Any]:
-    if name not in archive:
+def _member(name: str, arrays: Arrays, member: str) -> npt.NDArray[Any]:
+    if member not in arrays:
         raise DataError(
-            f"{path.name} has no array {name!r}; it has {listed(archive.files) or 'none'}.",
+            f"{name} has no array {member!r}; it has {listed(list(arrays)) or 'none'}.",
             advice="Name one that it has under `columns` in your own file, or save it with that array.",
         )
     try:
-        member = archive[name]
+        array: Any = arrays[member]  # of a file it is read now
     except MemoryError:
         raise DataError(
-            f"{path.name}: the array {name!r} is larger than memory, or damaged.",
+            f"{name}: the array {member!r} is larger than memory, or damaged.",
             advice="Save fewer rows, or features alone as .npy, which is not read whole.",
         ) from None
     except UNREADABLE:
         raise DataError(
-            f"{path.name}: the array {name!r} is damaged, or holds Python objects, which are never loaded.",
+            f"{name}: the array {member!r} is damaged, or holds Python objects, which are never loaded.",
             advice="Save it as an array of numbers (or of text, for labels).",
         ) from None
-    if not isinstance(member, np.ndarray):  # a member that is not an .npy file comes as bytes
-        raise DataError(f"{path.name}: {name!r} is not an array.", advice="Save the file with numpy.savez.")
-    return member
+    if not isinstance(array, np.ndarray):  # a member that is not an .npy file comes as bytes
+        raise DataError(f"{name}: {member!r} is not an array.", advice="Save the file with numpy.savez.")
+    return array
 
 
-def _optional(
-    path: Path, archive: np.lib.npyio.NpzFile, name: str | None, default: str
-) -> npt.NDArray[Any] | None:
-    if name is None:
-        return _member(path, archive, default) if default in archive else None
-    return _member(path, archive, name)
+def _optional(name: str, arrays: Arrays, member: str | None, default: str) -> npt.NDArray[Any] | None:
+    if member is None:
+        return _member(name, arrays, default) if default in arrays else None
+    return _member(name, arrays, member)
 
 
 def _damaged(path: Path) -> DataError:
