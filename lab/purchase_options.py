@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
+
+from annotated_types import Ge, Le
 
 from hushbid.lab.experiment_fields import (
     ExperimentOptions,
     argument_field,
     data_field,
     epsilons_field,
-    positive_field,
     seeds_field,
 )
+from hushbid.protocol import ranges
 from hushbid.protocol.runtime.command import option
 
 __all__ = ["PURCHASES", "InsuranceOptions", "MnistOptions", "PurchaseOptions", "RareOptions", "RivalsOptions"]
@@ -37,8 +39,8 @@ class PurchaseOptions(ExperimentOptions):
         list[str] | None, "--method", help="Method, such as private or uniform; may be repeated."
     )
     epsilons: Sequence[float] | None = epsilons_field("ε of owners and of the consumer; may be repeated.")
-    points: Sequence[int] | None = option(list[int] | None, min=1, help="Points to buy; may be repeated.")
-    owner_points: int | None = option(int | None, min=1, help="Most points of an owner; default: all.")
+    points: Sequence[int] | None = option(list[ranges.Points] | None, help="Points to buy; may be repeated.")
+    owner_points: int | None = option(ranges.Count | None, help="Most points of an owner; default: all.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,8 +60,8 @@ class MnistOptions(PurchaseOptions):
     }
 
     seeds: int | Sequence[int] = seeds_field(3)
-    gammas: Sequence[float] | None = positive_field(
-        list[float] | None, "--gamma", help_text="γ; may be repeated. Default: 0.1 and 0.01."
+    gammas: Sequence[float] | None = option(
+        list[ranges.Gamma] | None, "--gamma", help="γ; may be repeated. Default: 0.1 and 0.01."
     )
 
 
@@ -88,13 +90,11 @@ class RareOptions(PurchaseOptions):
     }
 
     shares: Sequence[float] | None = option(
-        list[float] | None,
+        list[Annotated[float, Ge(0), Le(1)]] | None,
         "--share",
-        min=0.0,
-        max=1.0,
         help="Share of the owners' points that are wanted; may be repeated.",
     )
-    pool: int = option(int, default=10_000, min=10, help="Total points of all owners.")
+    pool: int = option(Annotated[int, Ge(10)], default=10_000, help="Total points of all owners.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,9 +130,9 @@ class RivalsOptions(ExperimentOptions):
     )
     epsilons: Sequence[float] | None = epsilons_field("ε; may be repeated.")
     points: Sequence[int] | None = option(
-        list[int] | None, min=1, help="Points to buy, synthesize or keep; may be repeated."
+        list[ranges.Points] | None, help="Points to buy, synthesize or keep; may be repeated."
     )
-    owner_points: int | None = option(int | None, min=1, help="Most points of an owner; default: all.")
+    owner_points: int | None = option(ranges.Count | None, help="Most points of an owner; default: all.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,12 +169,12 @@ class ScalingOptions(ExperimentOptions):
     rules: Sequence[str] | None = option(
         list[str] | None, "--rule", help="Acquisition rule; may be repeated. Default: all."
     )
-    owners: Sequence[int] | None = option(list[int] | None, min=1, help="K; may be repeated.")
+    owners: Sequence[int] | None = option(list[ranges.OwnerCount] | None, help="K; may be repeated.")
     batches: Sequence[int] | None = option(
-        list[int] | None, "--batch", min=1, help="b, points bought per round; may be repeated."
+        list[ranges.PointsOfRound] | None, "--batch", help="b, points bought per round; may be repeated."
     )
-    points: int = option(int, default=20, min=1, help="Points to buy.")
-    owner_points: int = option(int, default=20, min=1, help="Points per owner.")
+    points: int = option(ranges.Points, default=20, help="Points to buy.")
+    owner_points: int = option(ranges.Count, default=20, help="Points per owner.")
 
 
 PURCHASES: Final = (

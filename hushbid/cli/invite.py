@@ -11,7 +11,8 @@ import typer
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.runtime.command import tell, verb
-from hushbid.protocol.runtime.files.expiry import DAYS_IN_FORCE, MOST_DAYS, expiry
+from hushbid.protocol.runtime.files.expiry import DAYS_IN_FORCE, Days, expiry
+from hushbid.protocol.runtime.ranged import ranged
 
 if TYPE_CHECKING:
     from hushbid.protocol.config.session import SessionFile
@@ -50,7 +51,7 @@ def invite_command(
         str | None,
         typer.Option(help="The curator's address for this party, if it differs from the session file's."),
     ] = None,
-    days: Annotated[int, typer.Option(min=1, max=MOST_DAYS, help="Days until it expires.")] = DAYS_IN_FORCE,
+    days: Annotated[int, ranged(Days, help="Days until it expires.")] = DAYS_IN_FORCE,
 ) -> dict[str, Any]:
     """Write an invitation for one party of a session, signed by the curator."""
     from hushbid.protocol.config.loading import load_toml

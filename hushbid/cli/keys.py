@@ -11,7 +11,7 @@ import typer
 from hushbid.cli.roster import approve_command, list_command, revoke_command
 from hushbid.protocol.errors import KeyFileError
 from hushbid.protocol.runtime.command import show_figures, verb
-from hushbid.protocol.runtime.files.expiry import DAYS_IN_FORCE, MOST_DAYS, expiry
+from hushbid.protocol.runtime.files.expiry import DAYS_IN_FORCE, Days, expiry
 from hushbid.protocol.runtime.keys import (
     PublicKey,
     new_keypair,
@@ -20,6 +20,7 @@ from hushbid.protocol.runtime.keys import (
     write_public,
     write_secret,
 )
+from hushbid.protocol.runtime.ranged import ranged
 
 __all__ = ["keys_app"]
 
@@ -93,7 +94,7 @@ def _request(
             metavar="NAME",
         ),
     ] = None,
-    days: Annotated[int, typer.Option(min=1, max=MOST_DAYS, help="Days until it expires.")] = DAYS_IN_FORCE,
+    days: Annotated[int, ranged(Days, help="Days until it expires.")] = DAYS_IN_FORCE,
 ) -> dict[str, Any]:
     """Request a place on a session's roster: write a file with the public key, signed by the secret key."""
     import tomli_w

@@ -8,8 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
+from hushbid.protocol import ranges
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.runtime.command import tell, verb
+from hushbid.protocol.runtime.ranged import ranged
 
 __all__ = ["setup_command"]
 
@@ -36,8 +38,8 @@ def setup_command(
     ],
     owners: Annotated[
         int | None,
-        typer.Option(
-            min=1,
+        ranged(
+            ranges.OwnerCount,
             help="Number of owners to spread the points over: owner-1, owner-2, …; default: as in the "
             "cluster file.",
             envvar="HUSHBID_OWNERS",

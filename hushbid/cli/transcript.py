@@ -10,8 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from hushbid.cli.terminal import Terminal
+from hushbid.protocol import ranges
 from hushbid.protocol.errors import ConfigError, ExitCode
 from hushbid.protocol.runtime.command import json_line, say, verb
+from hushbid.protocol.runtime.ranged import ranged
 from hushbid.transcripts.api import Transcript, verify_transcripts
 from hushbid.transcripts.verification.shapes import Verified
 
@@ -39,7 +41,7 @@ def _show(
     private: Annotated[
         bool, typer.Option("--private", help="Show the values of private fields too: points, noise.")
     ] = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of records.")] = None,
+    limit: Annotated[int | None, ranged(ranges.Count, help="Maximum number of records.")] = None,
     as_json: JsonLinesOption = False,
 ) -> dict[str, Any]:
     """Show a party's inputs and actions, record by record."""

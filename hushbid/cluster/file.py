@@ -22,6 +22,7 @@ from hushbid.cluster.data import ClusterData, of_partition
 from hushbid.cluster.display_names import MOST_SHOWN
 from hushbid.consumer.drawn_seed_set import STREAM, drawn_seed_set
 from hushbid.datasets import Partition, build
+from hushbid.protocol import ranges
 from hushbid.protocol.config.completing import features_of
 from hushbid.protocol.config.key_request import Role
 from hushbid.protocol.config.loading import read_toml, toml_value, validated
@@ -30,11 +31,8 @@ from hushbid.protocol.config.party import (
     RIDGE,
     BudgetSection,
     DataSection,
-    LabelWeight,
-    ModelSeed,
     Money,
     Ridge,
-    SeedPoints,
 )
 from hushbid.protocol.config.session import (
     FeatureSection,
@@ -88,7 +86,7 @@ class DatasetSection(Section):
 
     name: str
     path: FilePath | None = None
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: ranges.Seed = 0
 
     @property
     def options(self) -> dict[str, Any]:
@@ -114,7 +112,7 @@ class ConsumerSection(Section):
 
     validation: FilePath | None = None
     seed_set: FilePath | None = None
-    seed_points: SeedPoints | None = None
+    seed_points: ranges.DrawnPoints | None = None
     """Number of points of a drawn seed set, in place of a file's or a dataset's; None: it is not drawn."""
     test: FilePath | None = None
     columns: DataSection = DataSection()
@@ -124,11 +122,11 @@ class ConsumerSection(Section):
     """The maximum of the ledger's total; None: unlimited."""
     model: str | None = None
     """`hushbid.consumer.learners.MODELS`, or a scikit-learn estimator; None: what suits the dataset."""
-    seed: ModelSeed = 0
+    seed: ranges.ModelSeed = 0
     """Seed of the model, and of the uniform choice that a result is compared with."""
     ridge: Ridge = RIDGE
     """λ of the weights of delivered points, and of those that they are compared with."""
-    label_weight: LabelWeight = LABEL_WEIGHT
+    label_weight: ranges.LabelWeight = LABEL_WEIGHT
     """Strength of labels in those weights; 0: features alone."""
 
 

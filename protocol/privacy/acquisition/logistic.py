@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field
 
+from hushbid.protocol import ranges
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.privacy.accounting import BoundedRangeCost, Cost, ask_epsilon
 from hushbid.protocol.privacy.acquisition.base import AcquisitionRule, BidStanding, Noise
@@ -40,7 +40,7 @@ SLACK_SHARE: Final = 0.25
 class LogisticParameters(Parameters):
     """Keys of `logistic`."""
 
-    epsilon: float = Field(gt=0)
+    epsilon: ranges.Epsilon
     """Bound on what all rounds' asks together reveal to an owner about one record of another owner."""
 
 

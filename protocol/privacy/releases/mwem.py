@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Final, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field, field_validator, model_validator
+from pydantic import field_validator, model_validator
 
+from hushbid.protocol import ranges
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.privacy.accounting import (
     BoundedRangeCost,
@@ -56,12 +57,12 @@ class MwemParameters(PrivateParameters):
     """
 
     calibration: Literal["published", "sound"]
-    step_epsilon: float | None = Field(default=None, gt=0)
-    epsilon: float | None = Field(default=None, gt=0)
-    steps: int = Field(ge=1)
-    eta: float = Field(gt=0, le=1)
-    first_epsilon: float | None = Field(default=None, gt=0)
-    first_steps: int | None = Field(default=None, ge=1)
+    step_epsilon: ranges.Epsilon | None = None
+    epsilon: ranges.Epsilon | None = None
+    steps: ranges.Count
+    eta: ranges.Share
+    first_epsilon: ranges.Epsilon | None = None
+    first_steps: ranges.Count | None = None
 
     def in_force(self, *, columns: int, owners: int) -> Self:
         """The keys without a first release that equals the others; see `Parameters.in_force`."""
