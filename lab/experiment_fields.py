@@ -27,6 +27,7 @@ __all__ = [
     "OutOption",
     "QuickOption",
     "SchedulerOption",
+    "Small",
     "argument_field",
     "data_field",
     "epsilons_field",
@@ -54,6 +55,9 @@ QuickOption: TypeAlias = Annotated[
 
 ENVIRONMENT: Final = "HUSHBID_DATA"
 _SEEDS: Final = "seeds"
+
+Small: TypeAlias = Mapping[str, float | Sequence[float] | Sequence[str]]
+"""Values of an experiment's small version, by field."""
 
 
 def argument_field(kind: Any, **settings: Any) -> dict[str, object]:
@@ -96,7 +100,7 @@ class ExperimentOptions:
     """
 
     NAME: ClassVar[str]
-    QUICK: ClassVar[Mapping[str, Any]] = {"seeds": 1}
+    QUICK: ClassVar[Small] = {"seeds": 1}
     __pydantic_config__: ClassVar[ConfigDict] = {"extra": "forbid", "strict": False}
 
     seeds: int | Sequence[int] = seeds_field(5)
@@ -127,7 +131,9 @@ class ExperimentOptions:
         if not self.quick:
             return self
         defaults = {each.name: each.default for each in fields(self)}
-        small = {name: value for name, value in self.QUICK.items() if getattr(self, name) == defaults[name]}
+        small: dict[str, Any] = {
+            name: value for name, value in self.QUICK.items() if getattr(self, name) == defaults[name]
+        }
         return replace(self, quick=False, **small)
 
 

@@ -19,6 +19,7 @@ from annotated_types import Ge
 from hushbid.catalogue.sketch_ranges import Rows
 from hushbid.lab.experiment_fields import (
     ExperimentOptions,
+    Small,
     argument_field,
     data_field,
     epsilons_field,
@@ -63,7 +64,7 @@ class SelectionOptions(ExperimentOptions):
     """
 
     NAME: ClassVar[str] = "selection"
-    QUICK: ClassVar[Mapping[str, Any]] = {"seeds": 1, "epsilons": (1.0,)}
+    QUICK: ClassVar[Small] = {"seeds": 1, "epsilons": (1.0,)}
 
     dataset: str | Path | None = field(
         default=None,
@@ -101,7 +102,7 @@ class ScreeningOptions(ExperimentOptions):
     """Measure how often catalogue entries rank the right owner first, and what a screened session loses."""
 
     NAME: ClassVar[str] = "screening"
-    QUICK: ClassVar[Mapping[str, Any]] = {"seeds": 2, "epsilon": 1.0, "owner_points": 500}
+    QUICK: ClassVar[Small] = {"seeds": 2, "epsilon": 1.0, "owner_points": 500}
 
     data: Path = field(kw_only=False, metadata=data_field("Where MNIST lies."))
     seeds: int | Sequence[int] = seeds_field(20)
@@ -134,7 +135,7 @@ class WorthOptions(ExperimentOptions):
     """
 
     NAME: ClassVar[str] = "worth"
-    QUICK: ClassVar[Mapping[str, Any]] = {
+    QUICK: ClassVar[Small] = {
         "seeds": 1,
         "settings": ("occupancy-far", "airfoil-near"),
         "own_rows": (100,),
@@ -191,7 +192,7 @@ class RaceOptions(ExperimentOptions):
     """
 
     NAME: ClassVar[str] = "race"
-    QUICK: ClassVar[Mapping[str, Any]] = {"seeds": 1, "tasks": ("density",), "epsilons": (1.0,), "rows": 100}
+    QUICK: ClassVar[Small] = {"seeds": 1, "tasks": ("density",), "epsilons": (1.0,), "rows": 100}
 
     tasks: Sequence[str] | None = field(
         default=None,
@@ -225,7 +226,7 @@ class KmeOptions(ExperimentOptions):
     """
 
     NAME: ClassVar[str] = "kme"
-    QUICK: ClassVar[Mapping[str, Any]] = {
+    QUICK: ClassVar[Small] = {
         "seeds": 1,
         "settings": ("1-2d-leak-104",),
         "epsilons": (0.1,),

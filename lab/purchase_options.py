@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, ClassVar, Final
 
 from annotated_types import Ge, Le
 
 from hushbid.lab.experiment_fields import (
     ExperimentOptions,
+    Small,
     argument_field,
     data_field,
     epsilons_field,
@@ -52,7 +53,7 @@ class MnistOptions(PurchaseOptions):
     """
 
     NAME: ClassVar[str] = "mnist"
-    QUICK: ClassVar[Mapping[str, Any]] = {
+    QUICK: ClassVar[Small] = {
         "seeds": 1,
         "points": (100,),
         "owner_points": 1000,
@@ -70,7 +71,7 @@ class InsuranceOptions(PurchaseOptions):
     """Buy insurance customers by each method, as in section 4 of the first paper."""
 
     NAME: ClassVar[str] = "insurance"
-    QUICK: ClassVar[Mapping[str, Any]] = {"seeds": 1, "points": (100,), "epsilons": (1.0,)}
+    QUICK: ClassVar[Small] = {"seeds": 1, "points": (100,), "epsilons": (1.0,)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +83,7 @@ class RareOptions(PurchaseOptions):
     """
 
     NAME: ClassVar[str] = "rare"
-    QUICK: ClassVar[Mapping[str, Any]] = {
+    QUICK: ClassVar[Small] = {
         "seeds": 1,
         "points": (100,),
         "pool": 2000,
@@ -110,7 +111,7 @@ class RivalsOptions(ExperimentOptions):
     """
 
     NAME: ClassVar[str] = "rivals"
-    QUICK: ClassVar[Mapping[str, Any]] = {
+    QUICK: ClassVar[Small] = {
         "seeds": 1,
         "points": (100,),
         "epsilons": (1.0,),
@@ -144,7 +145,7 @@ class PrivacyUtilityOptions(PurchaseOptions):
     """
 
     NAME: ClassVar[str] = "privacy-utility"
-    QUICK: ClassVar[Mapping[str, Any]] = {"seeds": 1, "points": (40,), "epsilons": (1.0, 10.0)}
+    QUICK: ClassVar[Small] = {"seeds": 1, "points": (40,), "epsilons": (1.0, 10.0)}
 
     dataset: str = field(
         default="insurance",
@@ -163,7 +164,7 @@ class ScalingOptions(ExperimentOptions):
     """
 
     NAME: ClassVar[str] = "scaling"
-    QUICK: ClassVar[Mapping[str, Any]] = {"seeds": 1, "owners": (4, 40), "points": 10}
+    QUICK: ClassVar[Small] = {"seeds": 1, "owners": (4, 40), "points": 10}
 
     seeds: int | Sequence[int] = seeds_field(1)
     rules: Sequence[str] | None = option(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.privacy.accounting import BoundedRangeCost, Cost, ask_epsilon
 from hushbid.protocol.privacy.acquisition.base import AcquisitionRule, BidStanding, Noise
 from hushbid.protocol.privacy.noise import Draw
-from hushbid.protocol.privacy.registry import Parameters
+from hushbid.protocol.privacy.registry import Keys, Parameters
 
 __all__ = ["Logistic", "LogisticParameters"]
 
@@ -107,7 +107,7 @@ class Logistic(AcquisitionRule):
     )
 
     @classmethod
-    def small_keys(cls, *, owners: int, rounds: int, delta: float) -> Mapping[str, Any]:
+    def small_keys(cls, *, owners: int, rounds: int, delta: float) -> Keys:
         """An ε that is large enough for few owners, and not too large for the coins."""
         for epsilon in _EPSILONS:
             with suppress(ConfigError):

@@ -23,6 +23,7 @@ from hushbid.protocol.privacy.accounting import (
 )
 from hushbid.protocol.privacy.accounting.validation import check_delta
 from hushbid.protocol.privacy.noise import Draw
+from hushbid.protocol.privacy.registry import Keys
 from hushbid.protocol.privacy.releases.base import (
     Guarantee,
     Neighbours,
@@ -167,12 +168,12 @@ class MwemRelease(ReleaseMechanism):
     private = True
     Parameters = MwemParameters
     Stream = MwemStream
-    planned_keys: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    planned_keys: ClassVar[Mapping[str, Keys]] = {
         "target": {"calibration": "sound", "steps": 1656, "eta": 0.1},
         "summary": {"calibration": "sound", "steps": 5, "first_steps": 1656, "eta": 0.1},
     }
     """The steps of DPDS §4."""
-    small_keys: ClassVar[Mapping[str, Any]] = {"calibration": "sound", "steps": 4, "eta": 0.05}
+    small_keys: ClassVar[Keys] = {"calibration": "sound", "steps": 4, "eta": 0.05}
 
     def __post_init__(self) -> None:
         parameters, setting = self.parameters, self.setting
