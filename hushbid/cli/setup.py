@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, TypedDict
 
 import typer
 
@@ -16,7 +15,19 @@ from hushbid.protocol.runtime.ranged import ranged
 __all__ = ["setup_command"]
 
 
-def _show(made: Mapping[str, Any]) -> None:
+class _SetUp(TypedDict):
+    """A session that is set up: each party's directory, and whose points an owner has."""
+
+    session: str
+    identifier: str
+    new: bool
+    over: bool
+    session_file: str
+    parties: dict[str, str]
+    points_of: dict[str, str]
+
+
+def _show(made: _SetUp) -> None:
     was = "is set up" if made["new"] else "was there already, and goes on"
     if made["over"]:
         was = "is over: every party has ended it well, and says again what came of it"
@@ -69,7 +80,7 @@ def setup_command(
             envvar="HUSHBID_SET",
         ),
     ] = None,
-) -> dict[str, Any]:
+) -> _SetUp:
     """Create any missing keys, private files and data of the parties, and the session file.
 
     Existing files stay: a second run continues the same session.

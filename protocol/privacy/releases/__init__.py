@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from hushbid.protocol import limits, ranges
 from hushbid.protocol.errors import ConfigError
@@ -49,7 +49,7 @@ RELEASES: Final[Registry[ReleaseMechanism]] = Registry(
 register_release: Final = RELEASES.register
 
 
-def release_mechanism(name: str, parameters: Mapping[str, Any], setting: Setting) -> ReleaseMechanism:
+def release_mechanism(name: str, parameters: Mapping[str, object], setting: Setting) -> ReleaseMechanism:
     """The mechanism with that name, for one dataset and a fixed number of releases.
 
     Args:
