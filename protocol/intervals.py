@@ -20,11 +20,9 @@ class Interval(NamedTuple):
     lt: float | None = None
 
     def fault(self, value: float) -> str | None:
-        """What is wrong with a number, as in "is below 1"; None if nothing is."""
+        """What is wrong with a finite number, as in "is below 1"; None if nothing is."""
         least = self.ge if self.ge is not None else self.gt
         most = self.le if self.le is not None else self.lt
-        if not _is_finite(value) and math.isnan(value):
-            return "is no number"
         if least is not None and value < least:
             return f"is below {least:g}"
         if most is not None and value > most:
@@ -68,9 +66,14 @@ def stated(kind: Any) -> Interval:
 
 def within(kind: Any, value: float) -> bool:
     """Whether a number is finite, and in the interval that a type states."""
-    interval = stated(kind)
-    return _is_finite(value) and interval.fault(value) is None
+    if not (isinstance(value, int) and _is_whole(kind)):
+        try:
+            if not math.isfinite(value):
+                return False
+        except OverflowError:  # a whole number that is larger than any float
+            return False
+    return stated(kind).fault(value) is None
 
 
-def _is_finite(value: float) -> bool:
-    return isinstance(value, int) or math.isfinite(value)  # the largest whole numbers are no floats
+def _is_whole(kind: Any) -> bool:
+    return kind is int or any(map(_is_whole, get_args(kind)))

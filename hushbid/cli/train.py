@@ -101,7 +101,7 @@ def train_command(
         bool,
         typer.Option("--without-weights", help="Also fit a model without weights, for comparison."),
     ] = False,
-    seed: Annotated[int, ranged(ranges.ModelSeed, help="Random seed of the model.")] = 0,
+    seed: Annotated[int, ranged(ranges.Seed, help="Random seed of the model.")] = 0,
     output: Annotated[
         Path | None,
         typer.Option(help="A .skops file to write the model to, for skops.io.load.", metavar="FILE"),

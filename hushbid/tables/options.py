@@ -79,7 +79,7 @@ class WeighOptions:
     columns: DataColumns | None = None
     """How tables are read, in place of `features` and `label`."""
     model: str = option(str, default="logistic", help="The downstream model.")
-    seed: int = option(ranges.ModelSeed, default=0, help="Random seed of the model.")
+    seed: int = option(ranges.Seed, default=0, help="Random seed of the model.")
     balance: str | None = option(
         str | None,
         help="Label shares for the weights: those of D_v (wanted), or equal ones; default: whatever "
