@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
+from hushbid.protocol import ranges
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.extras import need
+from hushbid.protocol.intervals import stated, within
 
 __all__ = ["SUGGESTED", "check_model_seed", "is_regressor", "made", "takes_weights", "unknown"]
 
@@ -87,9 +89,10 @@ def check_model_seed(seed: int) -> None:
     Raises:
         ConfigError: It is no number of 32 bits.
     """
-    if not 0 <= seed < 2**32:
+    if not within(ranges.ModelSeed, seed):
         raise ConfigError(
-            f"The model's seed is {seed}.", advice=f"Set seed to a whole number from 0 to {2**32 - 1}."
+            f"The model's seed is {seed}.",
+            advice=f"Set seed to a whole number from 0 to {stated(ranges.ModelSeed).whole[1]}.",
         )
 
 

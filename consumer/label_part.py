@@ -19,8 +19,10 @@ import numpy.typing as npt
 
 from hushbid.consumer.balance import Group
 from hushbid.consumer.downstream import Labels, are_amounts, known_labels, listed_labels
+from hushbid.protocol import ranges
 from hushbid.protocol.config.party import LABEL_WEIGHT
 from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.intervals import within
 from hushbid.protocol.space.mmd import Points, Vector, at_even_distances
 
 __all__ = ["FEWEST", "MOST_FOR_SURE", "LabelPart", "check_label_weight", "label_part"]
@@ -37,7 +39,7 @@ _CHUNK: Final = 1_024
 
 def check_label_weight(strength: float) -> None:
     """Raise `ConfigError` if the strength of labels is not from 0 to below 1."""
-    if not 0.0 <= strength < 1.0:
+    if not within(ranges.LabelWeight, strength):
         raise ConfigError(
             f"The strength of labels in the weights is {strength}.",
             advice="Set label_weight from 0, which leaves labels out, to less than 1.",

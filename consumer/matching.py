@@ -17,8 +17,10 @@ import numpy.typing as npt
 from hushbid.consumer.balance import Group
 from hushbid.consumer.label_part import LabelPart
 from hushbid.consumer.matching_solvers import TOLERANCE, Matrix, by_gradients, by_landmarks
+from hushbid.protocol import ranges
 from hushbid.protocol.config.party import RIDGE
 from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.intervals import within
 from hushbid.protocol.space.mmd import Points, Vector, kernel_block, kernel_matrix, kernel_means
 
 __all__ = ["MOST_POINTS", "TOLERANCE", "Matching", "check_ridge", "effective_points", "match"]
@@ -63,7 +65,7 @@ def effective_points(weights: Vector) -> float:
 
 def check_ridge(ridge: float) -> None:
     """Raise `ConfigError` if λ is negative or not finite."""
-    if not (math.isfinite(ridge) and ridge >= 0.0):
+    if not within(ranges.Ridge, ridge):
         raise ConfigError(
             f"The ridge of the weights is {ridge}.",
             advice="Set 0 or more: 1 takes validation points for a sample, 0 fits its noise too.",

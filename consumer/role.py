@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 import typer
 
+from hushbid.protocol import ranges
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.runtime.command import KeyOption, MetricsOption, StateOption, by_option, option
 from hushbid.protocol.runtime.control import Control, Watch
@@ -73,14 +74,16 @@ class ConsumerRole:
     )
     validation: Frame = field(default=None, repr=False, metadata=by_option(ValidationOption))
     seed_set: Frame = field(default=None, repr=False, metadata=by_option(SeedSetOption))
-    seed_points: int | None = option(int | None, help="Draw so many points of D_init, in place of a file.")
+    seed_points: int | None = option(
+        ranges.DrawnPoints | None, help="Draw so many points of D_init, in place of a file."
+    )
     test: GivenPath = option(Path | None, help="Labelled points to judge a model by, in place of the file's.")
     features: str | Sequence[str] | None = option(
         str | None, help="Feature columns of D_v's table, as in a,b,c.", envvar="HUSHBID_FEATURES"
     )
     label: str | None = option(str | None, help="The label's column.", envvar="HUSHBID_LABEL")
     budget_epsilon: float | None = option(
-        float | None,
+        ranges.Epsilon | None,
         help="The most ε that D_v may lose in its life, at δ = 1e-5.",
         envvar="HUSHBID_BUDGET_EPSILON",
     )

@@ -209,7 +209,7 @@ def read_settings(directory: Path) -> ConsumerFile | None:
         ) from None
 
 
-def keep_result(directory: Path, session: Session, result: Mapping[str, Any]) -> None:
+def keep_result(directory: Path, session: Session, result: Mapping[str, object]) -> None:
     """Keep a consumer's result beside its transcript; raises as `keep_settings` does."""
     _keep(directory / RESULT_FILE, {"identifier": session.identifier.hex(), **result})
 
@@ -220,7 +220,7 @@ def keep_report(page: Path) -> None:
     _keep(path, {**json.loads(path.read_text(encoding="utf-8")), "report": str(page)})
 
 
-def _keep(path: Path, values: Mapping[str, Any], *, failed: str = " cannot be written") -> None:
+def _keep(path: Path, values: Mapping[str, object], *, failed: str = " cannot be written") -> None:
     """Write JSON that its owner alone can read, in place of what was there."""
     text = json.dumps(finite(values), indent=2, allow_nan=False).encode()
     try:

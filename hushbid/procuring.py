@@ -6,7 +6,6 @@ figures. Noise is simulated, with the distribution that ε needs. Nothing is pro
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,11 +24,13 @@ from hushbid.consumer.model_figures import ModelFigures
 from hushbid.consumer.party import check_disjoint
 from hushbid.plan.tables import default_rule
 from hushbid.plan.verdict import Rehearsing
+from hushbid.protocol import ranges
 from hushbid.protocol.config.labels import LabelsSection, reading
 from hushbid.protocol.config.loading import validated
 from hushbid.protocol.data import DataColumns, Dataset
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.intervals import stated, within
 from hushbid.protocol.privacy.acquisition import RULES
 from hushbid.protocol.privacy.acquisition.ask_all import AskAll
 from hushbid.protocol.privacy.releases import Neighbours
@@ -185,15 +186,18 @@ def procure(
     points, epsilon, seed_points = map(_plain, (points, epsilon, seed_points))
     _check_epsilon(epsilon)
     begin: Any = _plain(seed)
-    if not isinstance(begin, int) or not 0 <= begin < 2**32:  # it is a model's seed too
-        raise ConfigError(f"The seed is {begin}.", advice=f"Give a whole number from 0 to {2**32 - 1}.")
+    if not (isinstance(begin, int) and within(ranges.ModelSeed, begin)):  # it is a model's seed too
+        raise ConfigError(
+            f"The seed is {begin}.",
+            advice=f"Give a whole number from 0 to {stated(ranges.ModelSeed).whole[1]}.",
+        )
     seed = begin
     if (seed_set is None) == (seed_points is None):
         raise ConfigError(
             "A choice begins with a seed set: give `seed_set` or `seed_points`, and not both.",
             advice="`seed_set` is a public table; `seed_points` draws so many rows that the schema allows.",
         )
-    if seed_set is None and not (isinstance(seed_points, int) and seed_points > 0):
+    if seed_set is None and not (isinstance(seed_points, int) and within(ranges.Count, seed_points)):
         raise ConfigError(f"`seed_points` is {seed_points}.", advice="Give a whole number above 0.")
     handles = handles_of(owners)
     settings = _by_handle(settings or {}, handles)
@@ -309,7 +313,7 @@ def _check_owners(given: Any) -> None:
 
 def _check_epsilon(given: Any) -> None:
     number = isinstance(given, int | float) and not isinstance(given, bool)
-    if not (number and 0.0 < given < math.inf):
+    if not (number and within(ranges.Epsilon, given)):
         raise ConfigError(
             f"`epsilon` is {given!r}.",
             advice="Give a positive number, such as 1.0: the ε of the guarantees.",

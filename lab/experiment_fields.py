@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Self, TypeAlias, get_args
 
 import typer
 
+from hushbid.protocol import ranges
 from hushbid.protocol.errors import ConfigError
-from hushbid.protocol.runtime.command import OPTION, by_option, option
+from hushbid.protocol.intervals import Interval, interval_of
+from hushbid.protocol.runtime.command import KIND, by_option, option
+from hushbid.protocol.runtime.ranged import ranged
 
 if TYPE_CHECKING:
     from pydantic import ConfigDict
@@ -24,16 +27,16 @@ __all__ = [
     "OutOption",
     "QuickOption",
     "SchedulerOption",
+    "Small",
     "argument_field",
-    "bounded_field",
     "data_field",
     "epsilons_field",
-    "positive_field",
+    "python_field",
     "refuse_out_of_bounds",
     "seeds_field",
 ]
 
-JobsOption: TypeAlias = Annotated[int, typer.Option(min=1, help="Number of processes.")]
+JobsOption: TypeAlias = Annotated[int, ranged(ranges.Count, help="Number of processes.")]
 OutOption: TypeAlias = Annotated[
     Path | None,
     typer.Option(
@@ -51,10 +54,10 @@ QuickOption: TypeAlias = Annotated[
 ]
 
 ENVIRONMENT: Final = "HUSHBID_DATA"
-_BOUNDS: Final = "bounds"
-_POSITIVE: Final = "positive"
 _SEEDS: Final = "seeds"
-_FIRST_SEED: Final = "first_seed"
+
+Small: TypeAlias = Mapping[str, float | Sequence[float] | Sequence[str]]
+"""Values of an experiment's small version, by field."""
 
 
 def argument_field(kind: Any, **settings: Any) -> dict[str, object]:
@@ -67,25 +70,19 @@ def data_field(help_text: str, kind: Any = Path) -> dict[str, object]:
     return by_option(Annotated[kind, typer.Option(envvar=ENVIRONMENT, help=help_text)])
 
 
-def bounded_field(kind: Any, *, default: Any, least: float) -> Any:
-    """A numeric field that is no option of a verb, with the bound that `refuse_out_of_bounds` checks."""
-    return field(default=default, metadata={_BOUNDS: Annotated[kind, typer.Option(min=least)]})
+def python_field(kind: Any, *, default: Any) -> Any:
+    """A field that is no option of a verb; `refuse_out_of_bounds` checks the range that its type states."""
+    return field(default=default, metadata={KIND: kind})
 
 
 def seeds_field(count: int) -> Any:
     """The field for the number of seeds."""
-    return option(int, default=count, min=1, help="Number of seeds.")
-
-
-def positive_field(kind: Any, *declared: str, help_text: str) -> Any:
-    """A field of numbers above 0, None by default. The option's minimum alone cannot exclude 0."""
-    annotation = Annotated[kind, typer.Option(*declared, min=0.0, help=help_text)]
-    return field(default=None, metadata=by_option(annotation) | {_POSITIVE: True})
+    return option(ranges.Count, default=count, help="Number of seeds.")
 
 
 def epsilons_field(help_text: str) -> Any:
     """The field for the values of ε to try; None by default."""
-    return positive_field(list[float] | None, "--epsilon", help_text=help_text)
+    return option(list[ranges.Epsilon] | None, "--epsilon", help=help_text)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,12 +100,12 @@ class ExperimentOptions:
     """
 
     NAME: ClassVar[str]
-    QUICK: ClassVar[Mapping[str, Any]] = {"seeds": 1}
+    QUICK: ClassVar[Small] = {"seeds": 1}
     __pydantic_config__: ClassVar[ConfigDict] = {"extra": "forbid", "strict": False}
 
     seeds: int | Sequence[int] = seeds_field(5)
-    first_seed: int = option(int, default=0, min=0, help="First seed.")
-    jobs: int = field(default=1, metadata=by_option(JobsOption))
+    first_seed: int = option(ranges.Seed, default=0, help="First seed.")
+    jobs: int = field(default=1, metadata=by_option(JobsOption) | {KIND: ranges.Count})
     scheduler: str | None = field(default=None, metadata=by_option(SchedulerOption))
     quick: bool = field(default=False, metadata=by_option(QuickOption))
     out: Path | None = field(default=None, metadata=by_option(OutOption))
@@ -134,7 +131,9 @@ class ExperimentOptions:
         if not self.quick:
             return self
         defaults = {each.name: each.default for each in fields(self)}
-        small = {name: value for name, value in self.QUICK.items() if getattr(self, name) == defaults[name]}
+        small: dict[str, Any] = {
+            name: value for name, value in self.QUICK.items() if getattr(self, name) == defaults[name]
+        }
         return replace(self, quick=False, **small)
 
 
@@ -151,28 +150,23 @@ def refuse_out_of_bounds(kind: type[ExperimentOptions], values: Mapping[str, Any
             whole where required, or out of bounds.
     """
     for each in fields(kind):
-        number, bounds = _number_of(each)
-        value = values.get(each.name)
+        stated = each.metadata.get(KIND)
+        number, value = _number_of(stated), values.get(each.name)
         if number is None or value is None:
             continue
         several = isinstance(value, Iterable) and not isinstance(value, str)
-        if several and each.name == _SEEDS:
-            # The number of seeds is at least 1, but a seed itself may be 0.
-            _, bounds = _number_of(next(other for other in fields(kind) if other.name == _FIRST_SEED))
+        # The number of seeds is at least 1, but a seed itself may be 0.
+        interval = interval_of(ranges.Seed if several and each.name == _SEEDS else stated) or Interval()
         for one in value if several else (value,):
-            fault = _fault(one, number, bounds)
-            if fault is None and one == 0 and _POSITIVE in each.metadata:
-                fault = "is not above 0"
+            fault = _fault(one, number, interval)
             if fault is not None:
                 raise ConfigError(f"{each.name}: {one} {fault}.", advice="Correct it.")
 
 
-def _number_of(of: Field[Any]) -> tuple[type[int] | type[float] | None, tuple[float | None, float | None]]:
-    """A field's number type (None if it is not numeric), and its option's minimum and maximum."""
-    kind, *metadata = get_args(of.metadata.get(OPTION) or of.metadata.get(_BOUNDS)) or (None,)
+def _number_of(kind: Any) -> type[int] | type[float] | None:
+    """The type of number that a type is, or has in its list or union; None if it is not numeric."""
     kinds = _parts(kind)
-    bounds = next(((each.min, each.max) for each in metadata if hasattr(each, "min")), (None, None))
-    return (int if int in kinds else float if float in kinds else None), bounds
+    return int if int in kinds else float if float in kinds else None
 
 
 def _parts(kind: Any) -> set[Any]:
@@ -180,9 +174,7 @@ def _parts(kind: Any) -> set[Any]:
     return {kind}.union(*map(_parts, get_args(kind)))
 
 
-def _fault(
-    value: Any, number: type[int] | type[float], bounds: tuple[float | None, float | None]
-) -> str | None:
+def _fault(value: Any, number: type[int] | type[float], interval: Interval) -> str | None:
     """What is wrong with a number; None if nothing is."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return "is no number"
@@ -190,9 +182,4 @@ def _fault(
         return "is not a finite number"
     if number is int and not isinstance(value, Integral):
         return "is not a whole number"
-    least, most = bounds
-    if least is not None and float(value) < least:
-        return f"is below {least:g}"
-    if most is not None and float(value) > most:
-        return f"is above {most:g}"
-    return None
+    return interval.fault(float(value))

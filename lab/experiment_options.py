@@ -11,21 +11,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 
 import tomli_w
+from annotated_types import Ge
 
+from hushbid.catalogue.sketch_ranges import Rows
 from hushbid.lab.experiment_fields import (
     ExperimentOptions,
+    Small,
     argument_field,
-    bounded_field,
     data_field,
     epsilons_field,
-    positive_field,
+    python_field,
     refuse_out_of_bounds,
     seeds_field,
 )
 from hushbid.lab.purchase_options import PURCHASES
+from hushbid.protocol import ranges
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.runtime.command import option
 
@@ -61,7 +64,7 @@ class SelectionOptions(ExperimentOptions):
     """
 
     NAME: ClassVar[str] = "selection"
-    QUICK: ClassVar[Mapping[str, Any]] = {"seeds": 1, "epsilons": (1.0,)}
+    QUICK: ClassVar[Small] = {"seeds": 1, "epsilons": (1.0,)}
 
     dataset: str | Path | None = field(
         default=None,
@@ -80,17 +83,18 @@ class SelectionOptions(ExperimentOptions):
     )
     epsilons: Sequence[float] | None = epsilons_field("ε of owners and of the consumer; may be repeated.")
     points: Sequence[int] | None = option(
-        list[int] | None,
-        min=1,
+        list[ranges.Points] | None,
         help="Points to buy; may be repeated. Default: 100, or the cluster file's.",
     )
     mechanism: str = option(str, default="filtered-gaussian", help="Release mechanism.")
     delta: float | None = option(
-        float | None, min=0.0, max=1.0, help="δ of each ε; default: 1e-5, or the cluster file's."
+        ranges.Delta | None, help="δ of each ε; default: 1e-5, or the cluster file's."
     )
-    batch: int | None = option(int | None, min=1, help="b, points bought per round; default: p/50.")
-    seed_weight: float | None = option(float | None, help="s, weight of a seed-set point; default: 0.1.")
-    jitter: float | None = option(float | None, min=0.0, help="N, jitter in points; default: 25, or 50.")
+    batch: int | None = option(ranges.PointsOfRound | None, help="b, points bought per round; default: p/50.")
+    seed_weight: float | None = option(
+        ranges.SeedWeight | None, help="s, weight of a seed-set point; default: 0.1."
+    )
+    jitter: float | None = option(ranges.Jitter | None, help="N, jitter in points; default: 25, or 50.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,18 +102,18 @@ class ScreeningOptions(ExperimentOptions):
     """Measure how often catalogue entries rank the right owner first, and what a screened session loses."""
 
     NAME: ClassVar[str] = "screening"
-    QUICK: ClassVar[Mapping[str, Any]] = {"seeds": 2, "epsilon": 1.0, "owner_points": 500}
+    QUICK: ClassVar[Small] = {"seeds": 2, "epsilon": 1.0, "owner_points": 500}
 
     data: Path = field(kw_only=False, metadata=data_field("Where MNIST lies."))
     seeds: int | Sequence[int] = seeds_field(20)
-    epsilon: float | None = positive_field(
-        float | None, help_text="ε of the entries, instead of the two defaults."
+    epsilon: float | None = option(
+        ranges.Epsilon | None, help="ε of the entries, instead of the two defaults."
     )
     owner_points: int | None = option(
-        int | None, min=1, help="With --epsilon: maximum points per owner; default: all."
+        ranges.Count | None, help="With --epsilon: maximum points per owner; default: all."
     )
     points: int | None = option(
-        int | None, min=1, help="Points to buy from all owners, and from the chosen ones; default: none."
+        ranges.Points | None, help="Points to buy from all owners, and from the chosen ones; default: none."
     )
 
 
@@ -131,7 +135,7 @@ class WorthOptions(ExperimentOptions):
     """
 
     NAME: ClassVar[str] = "worth"
-    QUICK: ClassVar[Mapping[str, Any]] = {
+    QUICK: ClassVar[Small] = {
         "seeds": 1,
         "settings": ("occupancy-far", "airfoil-near"),
         "own_rows": (100,),
@@ -152,12 +156,12 @@ class WorthOptions(ExperimentOptions):
         default=Path(), kw_only=False, metadata=data_field("Directory of mnist.npz, occupancy.npz and so on.")
     )
     own_rows: Sequence[int] | None = option(
-        list[int] | None, min=1, help="Number of the consumer's rows; may be repeated."
+        list[ranges.Count] | None, help="Number of the consumer's rows; may be repeated."
     )
     labelled: Sequence[int] | None = option(
-        list[int] | None, min=0, help="How many of these rows have a label; may be repeated."
+        list[Annotated[int, Ge(0)]] | None, help="How many of these rows have a label; may be repeated."
     )
-    points: Sequence[int] | None = option(list[int] | None, min=1, help="Points to buy; may be repeated.")
+    points: Sequence[int] | None = option(list[ranges.Points] | None, help="Points to buy; may be repeated.")
     epsilons: Sequence[float] | None = epsilons_field("ε of owners and of the consumer; may be repeated.")
     models: Sequence[str] | None = option(
         list[str] | None,
@@ -170,7 +174,7 @@ class WorthOptions(ExperimentOptions):
         help="features, or labels to choose by labels too; may be repeated.",
     )
     similarity: float | None = option(
-        float | None, help="Similarity of two different labels, with labels; default: 0.5."
+        ranges.Similarity | None, help="Similarity of two different labels, with labels; default: 0.5."
     )
     rules: Sequence[str] | None = option(
         list[str] | None, "--rule", help="Acquisition rule, sealed or tender; may be repeated."
@@ -188,7 +192,7 @@ class RaceOptions(ExperimentOptions):
     """
 
     NAME: ClassVar[str] = "race"
-    QUICK: ClassVar[Mapping[str, Any]] = {"seeds": 1, "tasks": ("density",), "epsilons": (1.0,), "rows": 100}
+    QUICK: ClassVar[Small] = {"seeds": 1, "tasks": ("density",), "epsilons": (1.0,), "rows": 100}
 
     tasks: Sequence[str] | None = field(
         default=None,
@@ -205,7 +209,7 @@ class RaceOptions(ExperimentOptions):
     seeds: int | Sequence[int] = seeds_field(10)
     epsilons: Sequence[float] | None = epsilons_field("ε; may be repeated.")
     rows: int = option(
-        int, default=1000, min=1, help="Rows of a sketch; the task `defaults` chooses its own number."
+        Rows, default=1000, help="Rows of a sketch; the task `defaults` chooses its own number."
     )
 
 
@@ -222,7 +226,7 @@ class KmeOptions(ExperimentOptions):
     """
 
     NAME: ClassVar[str] = "kme"
-    QUICK: ClassVar[Mapping[str, Any]] = {
+    QUICK: ClassVar[Small] = {
         "seeds": 1,
         "settings": ("1-2d-leak-104",),
         "epsilons": (0.1,),
@@ -241,7 +245,7 @@ class KmeOptions(ExperimentOptions):
         bool, default=False, help="Include settings of 10,000 points; Algorithm 2 uses one seed."
     )
     simulated: bool = option(bool, default=False, help="Use simulated noise: faster, but it protects nobody.")
-    records: int | None = bounded_field(int | None, default=None, least=1)
+    records: int | None = python_field(ranges.Count | None, default=None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Annotated, ClassVar, Final
+
+from annotated_types import Ge, Le
 
 from hushbid.lab.experiment_fields import (
     ExperimentOptions,
+    Small,
     argument_field,
     data_field,
     epsilons_field,
-    positive_field,
     seeds_field,
 )
+from hushbid.protocol import ranges
 from hushbid.protocol.runtime.command import option
 
 __all__ = ["PURCHASES", "InsuranceOptions", "MnistOptions", "PurchaseOptions", "RareOptions", "RivalsOptions"]
@@ -37,8 +40,8 @@ class PurchaseOptions(ExperimentOptions):
         list[str] | None, "--method", help="Method, such as private or uniform; may be repeated."
     )
     epsilons: Sequence[float] | None = epsilons_field("ε of owners and of the consumer; may be repeated.")
-    points: Sequence[int] | None = option(list[int] | None, min=1, help="Points to buy; may be repeated.")
-    owner_points: int | None = option(int | None, min=1, help="Most points of an owner; default: all.")
+    points: Sequence[int] | None = option(list[ranges.Points] | None, help="Points to buy; may be repeated.")
+    owner_points: int | None = option(ranges.Count | None, help="Most points of an owner; default: all.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +53,7 @@ class MnistOptions(PurchaseOptions):
     """
 
     NAME: ClassVar[str] = "mnist"
-    QUICK: ClassVar[Mapping[str, Any]] = {
+    QUICK: ClassVar[Small] = {
         "seeds": 1,
         "points": (100,),
         "owner_points": 1000,
@@ -58,8 +61,8 @@ class MnistOptions(PurchaseOptions):
     }
 
     seeds: int | Sequence[int] = seeds_field(3)
-    gammas: Sequence[float] | None = positive_field(
-        list[float] | None, "--gamma", help_text="γ; may be repeated. Default: 0.1 and 0.01."
+    gammas: Sequence[float] | None = option(
+        list[ranges.Gamma] | None, "--gamma", help="γ; may be repeated. Default: 0.1 and 0.01."
     )
 
 
@@ -68,7 +71,7 @@ class InsuranceOptions(PurchaseOptions):
     """Buy insurance customers by each method, as in section 4 of the first paper."""
 
     NAME: ClassVar[str] = "insurance"
-    QUICK: ClassVar[Mapping[str, Any]] = {"seeds": 1, "points": (100,), "epsilons": (1.0,)}
+    QUICK: ClassVar[Small] = {"seeds": 1, "points": (100,), "epsilons": (1.0,)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +83,7 @@ class RareOptions(PurchaseOptions):
     """
 
     NAME: ClassVar[str] = "rare"
-    QUICK: ClassVar[Mapping[str, Any]] = {
+    QUICK: ClassVar[Small] = {
         "seeds": 1,
         "points": (100,),
         "pool": 2000,
@@ -88,13 +91,11 @@ class RareOptions(PurchaseOptions):
     }
 
     shares: Sequence[float] | None = option(
-        list[float] | None,
+        list[Annotated[float, Ge(0), Le(1)]] | None,
         "--share",
-        min=0.0,
-        max=1.0,
         help="Share of the owners' points that are wanted; may be repeated.",
     )
-    pool: int = option(int, default=10_000, min=10, help="Total points of all owners.")
+    pool: int = option(Annotated[int, Ge(10)], default=10_000, help="Total points of all owners.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +111,7 @@ class RivalsOptions(ExperimentOptions):
     """
 
     NAME: ClassVar[str] = "rivals"
-    QUICK: ClassVar[Mapping[str, Any]] = {
+    QUICK: ClassVar[Small] = {
         "seeds": 1,
         "points": (100,),
         "epsilons": (1.0,),
@@ -130,9 +131,9 @@ class RivalsOptions(ExperimentOptions):
     )
     epsilons: Sequence[float] | None = epsilons_field("ε; may be repeated.")
     points: Sequence[int] | None = option(
-        list[int] | None, min=1, help="Points to buy, synthesize or keep; may be repeated."
+        list[ranges.Points] | None, help="Points to buy, synthesize or keep; may be repeated."
     )
-    owner_points: int | None = option(int | None, min=1, help="Most points of an owner; default: all.")
+    owner_points: int | None = option(ranges.Count | None, help="Most points of an owner; default: all.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +145,7 @@ class PrivacyUtilityOptions(PurchaseOptions):
     """
 
     NAME: ClassVar[str] = "privacy-utility"
-    QUICK: ClassVar[Mapping[str, Any]] = {"seeds": 1, "points": (40,), "epsilons": (1.0, 10.0)}
+    QUICK: ClassVar[Small] = {"seeds": 1, "points": (40,), "epsilons": (1.0, 10.0)}
 
     dataset: str = field(
         default="insurance",
@@ -163,18 +164,18 @@ class ScalingOptions(ExperimentOptions):
     """
 
     NAME: ClassVar[str] = "scaling"
-    QUICK: ClassVar[Mapping[str, Any]] = {"seeds": 1, "owners": (4, 40), "points": 10}
+    QUICK: ClassVar[Small] = {"seeds": 1, "owners": (4, 40), "points": 10}
 
     seeds: int | Sequence[int] = seeds_field(1)
     rules: Sequence[str] | None = option(
         list[str] | None, "--rule", help="Acquisition rule; may be repeated. Default: all."
     )
-    owners: Sequence[int] | None = option(list[int] | None, min=1, help="K; may be repeated.")
+    owners: Sequence[int] | None = option(list[ranges.OwnerCount] | None, help="K; may be repeated.")
     batches: Sequence[int] | None = option(
-        list[int] | None, "--batch", min=1, help="b, points bought per round; may be repeated."
+        list[ranges.PointsOfRound] | None, "--batch", help="b, points bought per round; may be repeated."
     )
-    points: int = option(int, default=20, min=1, help="Points to buy.")
-    owner_points: int = option(int, default=20, min=1, help="Points per owner.")
+    points: int = option(ranges.Points, default=20, help="Points to buy.")
+    owner_points: int = option(ranges.Count, default=20, help="Points per owner.")
 
 
 PURCHASES: Final = (

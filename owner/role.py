@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
+from hushbid.protocol import ranges
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.runtime.command import KeyOption, MetricsOption, StateOption, by_option, option
 from hushbid.protocol.runtime.control import Control, Watch
@@ -21,6 +22,7 @@ from hushbid.protocol.runtime.given_tables import (
     place_of,
     stated_budget,
 )
+from hushbid.protocol.runtime.ranged import ranged
 
 if TYPE_CHECKING:
     from hushbid.owner.result import OwnerResult
@@ -80,8 +82,10 @@ OutsideOption: TypeAlias = Annotated[
 ]
 BudgetOption: TypeAlias = Annotated[
     float | None,
-    typer.Option(
-        help="The most ε that the data may lose in their life, at δ = 1e-5.", envvar="HUSHBID_BUDGET_EPSILON"
+    ranged(
+        ranges.Epsilon,
+        help="The most ε that the data may lose in their life, at δ = 1e-5.",
+        envvar="HUSHBID_BUDGET_EPSILON",
     ),
 ]
 LiftOption: TypeAlias = Annotated[

@@ -149,6 +149,9 @@ DESCRIPTORS_KEPT_BACK: Final = 32
 MAX_UNNAMED_BYTES: Final = 32 * 2**20
 """Bytes that all unnamed connections together can make the curator hold."""
 
+MAX_PORT: Final = 65_535
+"""The last port of TCP."""
+
 MAX_WAITING_CONNECTIONS: Final = 1024
 """Most connections waiting in the kernel to be accepted."""
 

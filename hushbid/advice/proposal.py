@@ -25,12 +25,13 @@ from hushbid.consumer.party import check_disjoint
 from hushbid.consumer.verdict import ALIKE, UNLIKE, Rehearsal
 from hushbid.plan.rehearsal import FEWEST, rehearse
 from hushbid.plan.wanted import check_share, wanted_of
-from hushbid.protocol import limits
+from hushbid.protocol import ranges
 from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.data import Dataset, check_dataset
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.figures import Figures
+from hushbid.protocol.intervals import stated, within
 from hushbid.protocol.privacy.acquisition import herds
 
 __all__ = ["GRID", "Advice", "Proposal", "advise", "median_gamma"]
@@ -202,14 +203,16 @@ def _check(request: Request) -> None:
             f"{request.validation.name} holds fewer than two rows, too few to resemble.",
             advice=f"Take {FEWEST} rows or more; hundreds are usual.",
         )
-    if request.column_values is not None and not 2 <= request.column_values <= 256:
-        raise ConfigError(f"--column-values is {request.column_values}.", advice="Give 2 to 256.")
-    for name, value in (
-        ("--gamma", request.gamma),
-        ("--epsilon", request.epsilon),
-        ("--effect", request.effect),
+    values = request.column_values
+    if values is not None and not within(ranges.ColumnValues, values):
+        least, most = stated(ranges.ColumnValues).whole
+        raise ConfigError(f"--column-values is {values}.", advice=f"Give {least} to {most}.")
+    for name, kind, value in (
+        ("--gamma", ranges.Gamma, request.gamma),
+        ("--epsilon", ranges.Epsilon, request.epsilon),
+        ("--effect", ranges.Positive, request.effect),
     ):
-        if value is not None and not (math.isfinite(value) and value > 0.0):
+        if value is not None and not within(kind, value):
             raise ConfigError(f"{name} is {value:g}.", advice="Give a positive number, or leave it out.")
     if request.epsilon is not None and request.effect is not None:
         raise ConfigError(
@@ -309,8 +312,10 @@ def _points(request: Request) -> Proposal:
     if request.wanted is not None:
         check_share(request.wanted)
     if request.points is not None:
-        if not 1 <= request.points <= limits.MAX_POINTS:
-            raise ConfigError(f"--points is {request.points}.", advice=f"Give 1 to {limits.MAX_POINTS:,}.")
+        if not within(ranges.Points, request.points):
+            raise ConfigError(
+                f"--points is {request.points}.", advice=f"Give 1 to {stated(ranges.Points).le:,}."
+            )
         if available and request.points >= available:
             raise ConfigError(
                 f"--points is {request.points:,}, and the owners have {available:,} points in all: all "

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hushbid.owner.role import BudgetOption, FeaturesOption, LedgerOption, LiftOption
+from hushbid.protocol import ranges
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.extras import need
 from hushbid.protocol.runtime.command import by_option, option
@@ -48,9 +49,9 @@ class ScreenOptions:
     )
     features: str | None = field(default=None, metadata=by_option(FeaturesOption))
     epsilon: float | None = option(
-        float | None, help="ε of the release of D_v; default: the session's target."
+        ranges.Epsilon | None, help="ε of the release of D_v; default: the session's target."
     )
-    delta: float = option(float, default=1e-5, help="δ for --epsilon.")
+    delta: float = option(ranges.Delta, default=1e-5, help="δ for --epsilon.")
     target_file: GivenPath = option(
         Path | None,
         help="Where the release of D_v is kept, and used again if it is there; default: the private "
@@ -60,7 +61,7 @@ class ScreenOptions:
     ledger: GivenPath = field(default=None, metadata=by_option(LedgerOption))
     budget_epsilon: float | None = field(default=None, metadata=by_option(BudgetOption))
     lift_budget: bool = field(default=False, metadata=by_option(LiftOption))
-    best: int = option(int, default=2, help="Number of owners to choose.", min=1)
+    best: int = option(ranges.Count, default=2, help="Number of owners to choose.")
     unaccounted: bool = option(
         bool, "--unaccounted", default=False, help="Rank by the exact D_v. The result is not private."
     )

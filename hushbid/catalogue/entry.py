@@ -21,7 +21,8 @@ from pydantic import Field, ValidationError
 from hushbid.catalogue.kme import KmeRelease
 from hushbid.catalogue.model import EntryPart, decode_part, encode_part
 from hushbid.catalogue.race import RaceEntry
-from hushbid.protocol import limits
+from hushbid.protocol import limits, ranges
+from hushbid.protocol.config.section import FINITE
 from hushbid.protocol.config.session import PartyName
 from hushbid.protocol.crypto.identity import Identity, PublicIdentity
 from hushbid.protocol.crypto.sealing import SIGNATURE_BYTES, sign, verify_signature
@@ -83,8 +84,8 @@ class EntryHead(EntryPart):
     columns: tuple[Annotated[str, Field(max_length=limits.MAX_TEXT)], ...] | None
     out_of_bounds: Literal["refuse", "clip"]
     neighbours: Literal["add-remove-one", "substitute-one"]
-    epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)]
-    delta: Annotated[float, Field(ge=0, lt=1)]
+    epsilon: Annotated[ranges.Epsilon, FINITE]
+    delta: ranges.PureDelta
     costs: tuple[dict[str, Any], ...]
     noise: Literal["secure", "simulated"]
     root: Annotated[str, Field(pattern=r"^[0-9a-f]{64}/[0-9]{1,2}$")] | None = None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from hushbid.catalogue.sketch_ranges import Power, Rows, Width
 from hushbid.owner.role import (
     BudgetOption,
     FeaturesOption,
@@ -20,6 +21,7 @@ from hushbid.owner.role import (
     LiftOption,
     SessionOption,
 )
+from hushbid.protocol import ranges
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.runtime.command import KeyOption, by_option, option
 from hushbid.protocol.runtime.given_tables import GivenPath, path_of, stated_budget
@@ -71,9 +73,11 @@ class _Publish(ABC):
         default=MISSING,
         help="Neighbour relation of ε: a record added or removed, or substituted (size public).",
     )
-    epsilon: float = option(float, default=MISSING, help="ε of the entry, including its number of points.")
+    epsilon: float = option(
+        ranges.Epsilon, default=MISSING, help="ε of the entry, including its number of points."
+    )
     delta: float = option(
-        float,
+        ranges.PureDelta,
         default=1e-5,
         help="δ of the entry; 0, for `race` only, gives pure ε with more noise.",
     )
@@ -148,10 +152,10 @@ class PublishKme(_Publish):
     _: KW_ONLY
     session: GivenPath = field(default=None, metadata=by_option(SessionOption))
     seed: int | None = option(
-        int | None, help="Public seed of the feature map; default: the session's.", min=0
+        ranges.PublicSeed | None, help="Public seed of the feature map; default: the session's."
     )
-    gamma: float | None = option(float | None, help="γ of the kernel, on columns scaled to [0, 1].")
-    dimension: int | None = option(int | None, help="d, coordinates of φ; default: 140.")
+    gamma: float | None = option(ranges.Gamma | None, help="γ of the kernel, on columns scaled to [0, 1].")
+    dimension: int | None = option(ranges.Dimension | None, help="d, coordinates of φ; default: 140.")
     points: int = option(int, default=0, help="Number of synthetic points; 0: none.", min=0)
 
     def _public(self) -> tuple[DataColumns, Functions]:
@@ -174,13 +178,13 @@ class PublishRace(_Publish):
 
     _: KW_ONLY
     family: str = option(_Family, default=_Family.L2, help="Hash functions.")
-    rows: int = option(int, default=200, help="R, number of hash functions.", min=1)
-    width: int = option(int, default=100, help="W, maximum cells per function.", min=2)
-    power: int = option(int, default=1, help="Functions of the family joined into one.", min=1)
+    rows: int = option(Rows, default=200, help="R, number of hash functions.")
+    width: int = option(Width, default=100, help="W, maximum cells per function.")
+    power: int = option(Power, default=1, help="Functions of the family joined into one.")
     bandwidth: float | None = option(
-        float | None, help="Bandwidth of l2 and l1: the distance at which points count as near."
+        ranges.Bandwidth | None, help="Bandwidth of l2 and l1: the distance at which points count as near."
     )
-    seed: int = option(int, default=0, help="Public seed of the functions.", min=0)
+    seed: int = option(ranges.PublicSeed, default=0, help="Public seed of the functions.")
 
     def _public(self) -> tuple[DataColumns, Functions]:
         from hushbid.catalogue.race import HashSection

@@ -23,7 +23,9 @@ from hushbid.catalogue.model import (
     decode_part,
     encode_part,
 )
-from hushbid.protocol import limits
+from hushbid.catalogue.sketch_ranges import MAX_CELLS, Power, Rows, Width
+from hushbid.protocol import limits, ranges
+from hushbid.protocol.config.section import FINITE
 from hushbid.protocol.config.session import Real
 from hushbid.protocol.data import Dataset, dataset_digest
 from hushbid.protocol.data.dataset import row_chunks
@@ -46,8 +48,6 @@ SMALLEST_SCALE: Final = 2.0**-10
 """Smallest scale of the noise on a count: far below it noise is 0, and hides nothing."""
 _SKETCH_TAG: Final = b"hushbid target sketch 1\n"
 """The first bytes of a stored sketch's file."""
-MAX_CELLS: Final = 2**20
-"""Maximum cells of an entry's sketch: rows times columns."""
 
 
 class HashSection(EntryPart):
@@ -65,12 +65,12 @@ class HashSection(EntryPart):
     """
 
     family: Literal["l2", "l1", "srp"]
-    rows: Annotated[int, Field(ge=1, le=MAX_CELLS)]
-    width: Annotated[int, Field(ge=2, le=MAX_CELLS)]
-    power: Annotated[int, Field(ge=1, le=16)] = 1
-    bandwidth: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    seed: Annotated[int, Field(ge=0, le=2**63 - 1)]
-    columns: Annotated[int, Field(ge=1, le=limits.MAX_COLUMNS)]
+    rows: Rows
+    width: Width
+    power: Power = 1
+    bandwidth: Annotated[ranges.Bandwidth, FINITE] | None = None
+    seed: ranges.PublicSeed
+    columns: ranges.Columns
     lower: Real | list[Real] = 0.0
     upper: Real | list[Real] = 1.0
 

@@ -13,7 +13,9 @@ import numpy as np
 
 from hushbid.catalogue.candidates import CatalogueCandidate
 from hushbid.catalogue.estimates import MmdEstimate, NoisyMean, best_mixture, mmd2, point_weights
+from hushbid.protocol import ranges
 from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.intervals import within
 
 __all__ = ["OwnerRow", "Ranking", "Subset", "rank"]
 
@@ -109,7 +111,7 @@ def rank(target: NoisyMean, candidates: Sequence[CatalogueCandidate], *, best: i
     Raises:
         ConfigError: `best` is less than 1.
     """
-    if best < 1:
+    if not within(ranges.Count, best):
         raise ConfigError(f"The best {best} owners were asked for.", advice="Ask for at least one.")
     largest = min(best, len(candidates))
     means = [each.mean for each in candidates]

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from hushbid.owner.role import FeaturesOption, IdentifierOption, LabelOption
+from hushbid.protocol import ranges
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.printable import printable
 from hushbid.protocol.runtime.command import say, verb
+from hushbid.protocol.runtime.ranged import ranged
 from hushbid.tables.options import OutsideOfTablesOption
 
 if TYPE_CHECKING:
@@ -175,22 +177,25 @@ def advise_command(
         str | None, typer.Option(help="The owners' sizes: 5000,3000, or north=5000,south=3000.")
     ] = None,
     wanted: Annotated[
-        float | None, typer.Option(help="Share of the owners' points that resemble D_v, in (0, 1].")
+        float | None, ranged(ranges.Share, help="Share of the owners' points that resemble D_v.")
     ] = None,
-    points: Annotated[int | None, typer.Option(help="p, if it is already fixed.")] = None,
-    gamma: Annotated[float | None, typer.Option(help="γ, if it is already fixed.")] = None,
-    dimension: Annotated[int | None, typer.Option(help="d, if it is already fixed.")] = None,
-    epsilon: Annotated[float | None, typer.Option(help="ε of both sides, if it is already fixed.")] = None,
+    points: Annotated[int | None, ranged(ranges.Points, help="p, if it is already fixed.")] = None,
+    gamma: Annotated[float | None, ranged(ranges.Gamma, help="γ, if it is already fixed.")] = None,
+    dimension: Annotated[int | None, ranged(ranges.Dimension, help="d, if it is already fixed.")] = None,
+    epsilon: Annotated[
+        float | None, ranged(ranges.Epsilon, help="ε of both sides, if it is already fixed.")
+    ] = None,
     column_values: Annotated[
         int | None,
-        typer.Option(
+        ranged(
+            ranges.ColumnValues,
             help="Maximum number of distinct values per column, by its kind: 256 for bytes. Default: any "
-            "number."
+            "number.",
         ),
     ] = None,
     effect: Annotated[
         float | None,
-        typer.Option(help="The ratio to a random choice's MMD² that ε must reach; default: 0.5."),
+        ranged(ranges.Positive, help="The ratio to a random choice's MMD² that ε must reach; default: 0.5."),
     ] = None,
     choice: Annotated[
         Literal["features", "labels"] | None,

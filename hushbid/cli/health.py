@@ -12,8 +12,10 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from hushbid.cli.health_check import MAX_AGE_SECONDS, check_health, show_health, unnamed
+from hushbid.protocol import ranges
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.runtime.command import verb
+from hushbid.protocol.runtime.ranged import ranged
 
 __all__ = [
     "PortOption",
@@ -41,7 +43,7 @@ WebOption: TypeAlias = Annotated[
 ]
 PortOption: TypeAlias = Annotated[
     int | None,
-    typer.Option(min=1, max=65535, help="Port for --web; default: chosen by the system.", show_default=False),
+    ranged(ranges.Port, help="Port for --web; default: chosen by the system.", show_default=False),
 ]
 
 

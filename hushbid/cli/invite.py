@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.runtime.command import tell, verb
-from hushbid.protocol.runtime.files.expiry import DAYS_IN_FORCE, MOST_DAYS, expiry
+from hushbid.protocol.runtime.files.expiry import DAYS_IN_FORCE, Days, expiry
+from hushbid.protocol.runtime.ranged import ranged
 
 if TYPE_CHECKING:
     from hushbid.protocol.config.session import SessionFile
@@ -19,7 +19,18 @@ if TYPE_CHECKING:
 __all__ = ["invite_command"]
 
 
-def _show(made: Mapping[str, Any]) -> None:
+class _Invited(TypedDict):
+    """An invitation's file, and what whoever gets it compares."""
+
+    invitation_file: str
+    party: str
+    address: str
+    curator_fingerprint: str
+    digest: str
+    expires: str
+
+
+def _show(made: _Invited) -> None:
     tell(f"invitation   {made['invitation_file']} (send it to {made['party']})")
     tell(f"address      {made['address']}")
     tell(f"curator      {made['curator_fingerprint']} (read it to them over the telephone)")
@@ -50,8 +61,8 @@ def invite_command(
         str | None,
         typer.Option(help="The curator's address for this party, if it differs from the session file's."),
     ] = None,
-    days: Annotated[int, typer.Option(min=1, max=MOST_DAYS, help="Days until it expires.")] = DAYS_IN_FORCE,
-) -> dict[str, Any]:
+    days: Annotated[int, ranged(Days, help="Days until it expires.")] = DAYS_IN_FORCE,
+) -> _Invited:
     """Write an invitation for one party of a session, signed by the curator."""
     from hushbid.protocol.config.loading import load_toml
     from hushbid.protocol.config.session import SessionFile

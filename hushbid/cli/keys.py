@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal, TypedDict
 
 import typer
 
 from hushbid.cli.roster import approve_command, list_command, revoke_command
 from hushbid.protocol.errors import KeyFileError
 from hushbid.protocol.runtime.command import show_figures, verb
-from hushbid.protocol.runtime.files.expiry import DAYS_IN_FORCE, MOST_DAYS, expiry
+from hushbid.protocol.runtime.files.expiry import DAYS_IN_FORCE, Days, expiry
 from hushbid.protocol.runtime.keys import (
     PublicKey,
     new_keypair,
@@ -20,6 +19,7 @@ from hushbid.protocol.runtime.keys import (
     write_public,
     write_secret,
 )
+from hushbid.protocol.runtime.ranged import ranged
 
 __all__ = ["keys_app"]
 
@@ -29,7 +29,37 @@ _SECRET_SUFFIX: Final = ".key"  # noqa: S105 - a file suffix
 keys_app = typer.Typer(help="Make a party's key, and collect the keys of a session.")
 
 
-def _show_new(made: Mapping[str, Any]) -> None:
+class _PublicKey(TypedDict):
+    """A public key for a roster, and what is compared by telephone."""
+
+    public: str
+    fingerprint: str
+
+
+class _MadeKey(_PublicKey):
+    """A new key's two files."""
+
+    secret_file: str
+    public_file: str
+
+
+class _ShownKey(_PublicKey):
+    """A key's file."""
+
+    file: str
+
+
+class _MadeRequest(_PublicKey):
+    """A request's file, and what it asks for; `session` is None if any may accept it."""
+
+    request_file: str
+    name: str
+    role: str
+    session: str | None
+    expires: str
+
+
+def _show_new(made: _MadeKey) -> None:
     show_figures(
         {
             "secret key": f"{made['secret_file']} (keep it to yourself)",
@@ -44,7 +74,7 @@ def _show_new(made: Mapping[str, Any]) -> None:
 def _new(
     name: Annotated[str, typer.Argument(help="The party's name, used to name the files.")],
     directory: Annotated[Path, typer.Option("--output", help="Directory for the two files.")] = Path(),
-) -> dict[str, Any]:
+) -> _MadeKey:
     """Make a key: NAME.key, which stays with the party, and NAME.pub, which the roster needs."""
     _check_name(name)
     pair = new_keypair()
@@ -60,12 +90,12 @@ def _new(
 
 @keys_app.command("show")
 @verb(show=lambda found: show_figures({"public key": found["public"], "fingerprint": found["fingerprint"]}))
-def _key(file: Annotated[Path, typer.Argument(help="A secret or a public key file.")]) -> dict[str, Any]:
+def _key(file: Annotated[Path, typer.Argument(help="A secret or a public key file.")]) -> _ShownKey:
     """Show a file's public key, for a roster, and its fingerprint, to compare by telephone."""
     return {"file": str(file), **_described(_public_key(file))}
 
 
-def _show_request(made: Mapping[str, Any]) -> None:
+def _show_request(made: _MadeRequest) -> None:
     show_figures(
         {
             "request": f"{made['request_file']} (send it to whoever keeps the session file)",
@@ -93,8 +123,8 @@ def _request(
             metavar="NAME",
         ),
     ] = None,
-    days: Annotated[int, typer.Option(min=1, max=MOST_DAYS, help="Days until it expires.")] = DAYS_IN_FORCE,
-) -> dict[str, Any]:
+    days: Annotated[int, ranged(Days, help="Days until it expires.")] = DAYS_IN_FORCE,
+) -> _MadeRequest:
     """Request a place on a session's roster: write a file with the public key, signed by the secret key."""
     import tomli_w
 
@@ -140,5 +170,5 @@ def _public_key(file: Path) -> PublicKey:
         return read_secret(file).public
 
 
-def _described(key: PublicKey) -> dict[str, str]:
+def _described(key: PublicKey) -> _PublicKey:
     return {"public": key.text, "fingerprint": key.fingerprint}

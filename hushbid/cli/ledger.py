@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final, TypedDict
 
 import typer
 
@@ -25,7 +24,42 @@ _SHOWN_DIGITS: Final = 8
 """Characters of an identifier: enough to distinguish sessions of the same name."""
 
 
-def _show(result: Mapping[str, Any]) -> None:
+class _Total(TypedDict):
+    """What is spent together, or may be."""
+
+    epsilon: float
+    delta: float
+    neighbours: str | None
+
+
+class _Charge(TypedDict):
+    """A session's or an entry's; `epsilon` is None where no guarantee can be stated."""
+
+    kind: str
+    name: str
+    identifier: str
+    date: str
+    epsilon: float | None
+    delta: float
+    neighbours: str
+
+
+class _Ledger(TypedDict):
+    """A ledger with its charges in the order of their dates."""
+
+    file: str
+    budget: _Total | None
+    spent: _Total
+    spendings: list[_Charge]
+
+
+class _Ledgers(TypedDict):
+    """The verb's result."""
+
+    ledgers: list[_Ledger]
+
+
+def _show(result: _Ledgers) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Column, Table
 
@@ -55,7 +89,7 @@ def ledger_command(
         list[Path],
         typer.Argument(help="Lifetime ledgers, or the data files beside them.", metavar="FILE..."),
     ],
-) -> dict[str, Any]:
+) -> _Ledgers:
     """Show the privacy spent on a dataset, by session and catalogue entry, and its budget.
 
     The ledger is neither changed nor locked: a party may be using it.
@@ -82,10 +116,10 @@ def _ledger_of(file: Path) -> Path:
     return file
 
 
-def _described(path: Path, ledger: LedgerOnRecord) -> dict[str, Any]:
+def _described(path: Path, ledger: LedgerOnRecord) -> _Ledger:
     cap = ledger.cap
     delta = DELTA if cap is None else cap.budget.delta
-    budget = None
+    budget: _Total | None = None
     if cap is not None:
         budget = {"epsilon": cap.budget.epsilon, "delta": delta, "neighbours": cap.neighbours}
     return {
@@ -96,7 +130,7 @@ def _described(path: Path, ledger: LedgerOnRecord) -> dict[str, Any]:
     }
 
 
-def _spent(spending: Spending) -> dict[str, Any]:
+def _spent(spending: Spending) -> _Charge:
     name, _, rest = spending.identifier.partition("/")
     return {
         "kind": spending.kind,
@@ -115,14 +149,14 @@ def _shortened(identifier: str) -> str:
     return " ".join(part[:_SHOWN_DIGITS] if set(part) <= digits else part for part in identifier.split("/"))
 
 
-def _perfect(spending: Mapping[str, Any]) -> bool:
+def _perfect(spending: _Charge) -> bool:
     """Whether the charge is an owner's and reveals nothing; a consumer's without ε reuses a release."""
     from hushbid.protocol.privacy.releases import Neighbours
 
-    return bool(spending["epsilon"] == 0.0 and spending["neighbours"] == Neighbours.ADD_REMOVE_ONE)
+    return spending["epsilon"] == 0.0 and spending["neighbours"] == Neighbours.ADD_REMOVE_ONE
 
 
-def _totals(ledger: Mapping[str, Any]) -> list[str]:
+def _totals(ledger: _Ledger) -> list[str]:
     spent, budget = ledger["spent"], ledger["budget"]
     if not ledger["spendings"]:
         lines = ["Nothing was spent."]

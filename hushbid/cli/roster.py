@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from hushbid.protocol.errors import ExitCode
 from hushbid.protocol.runtime.command import tell, verb
+from hushbid.roster.shapes import Approved, PartiesOnRoster, Revoked
 
 __all__ = ["approve_command", "list_command", "revoke_command"]
 
 SessionOption = Annotated[Path, typer.Option("--session", help="The session file.", envvar="HUSHBID_SESSION")]
 
 
-def _show_approved(done: Mapping[str, Any]) -> None:
+def _show_approved(done: Approved) -> None:
     from hushbid.roster.changes import ALL_ANEW
 
     for party in done["approved"]:
@@ -50,14 +50,14 @@ def approve_command(
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace a party's existing key with this one.")
     ] = False,
-) -> dict[str, Any]:
+) -> Approved:
     """Put parties' keys on the session file's roster, once fingerprints and roles are confirmed."""
     from hushbid.roster.changes import approve
 
     return approve(session, requests, fingerprints=fingerprints, compare=not yes, replace=replace)
 
 
-def _show_parties(found: Mapping[str, Any]) -> None:
+def _show_parties(found: PartiesOnRoster) -> None:
     width = max(len(party["name"]) for party in found["parties"])
     for party in found["parties"]:
         told = party["fingerprint"] or party["missing"]
@@ -68,7 +68,7 @@ def _show_parties(found: Mapping[str, Any]) -> None:
 
 
 @verb(show=_show_parties, ends=lambda found: ExitCode.DONE if found["wrong"] is None else ExitCode.USAGE)
-def list_command(session: SessionOption) -> dict[str, Any]:
+def list_command(session: SessionOption) -> PartiesOnRoster:
     """List the parties of a session file with their fingerprints, and what is missing.
 
     Exit code 4: the file has an error other than a missing key.
@@ -78,7 +78,7 @@ def list_command(session: SessionOption) -> dict[str, Any]:
     return parties(session)
 
 
-def _show_revoked(done: Mapping[str, Any]) -> None:
+def _show_revoked(done: Revoked) -> None:
     tell(f"{done['revoked']} was revoked in {done['file']}. {done['next']}")
 
 
@@ -93,7 +93,7 @@ def revoke_command(
             "the same session."
         ),
     ] = None,
-) -> dict[str, Any]:
+) -> Revoked:
     """Remove a party's key from the roster; or, with --config, exclude an owner from a running session."""
     from hushbid.roster.changes import revoke
 

@@ -12,8 +12,9 @@ import typer
 from hushbid.cli.progress import session_progress
 from hushbid.cli.terminal import Terminal
 from hushbid.parties import AnywayOption, RehearsalOption
-from hushbid.protocol import platform
+from hushbid.protocol import platform, ranges
 from hushbid.protocol.runtime.command import JsonOption, by_option, option, say, takes, verb
+from hushbid.protocol.runtime.ranged import ranged
 
 if TYPE_CHECKING:
     from hushbid.cluster.file import Cluster
@@ -110,12 +111,13 @@ def run_command(
 def simulate_command(
     options: _ClusterOptions,
     owners: Annotated[
-        int | None, typer.Option(min=1, help="Number of owners to spread the points over.")
+        int | None, ranged(ranges.OwnerCount, help="Number of owners to spread the points over.")
     ] = None,
     owner_points: Annotated[
         int | None,
-        typer.Option(
-            min=1, help="Points of each of --owners, drawn with replacement; default: all points, dealt out."
+        ranged(
+            ranges.Count,
+            help="Points of each of --owners, drawn with replacement; default: all points, dealt out.",
         ),
     ] = None,
     record: Annotated[

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, TypedDict
 
 import typer
 
+from hushbid.protocol import ranges
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.runtime.command import tell, verb
+from hushbid.protocol.runtime.ranged import ranged
 
 __all__ = ["setup_command"]
 
 
-def _show(made: Mapping[str, Any]) -> None:
+class _SetUp(TypedDict):
+    """A session that is set up: each party's directory, and whose points an owner has."""
+
+    session: str
+    identifier: str
+    new: bool
+    over: bool
+    session_file: str
+    parties: dict[str, str]
+    points_of: dict[str, str]
+
+
+def _show(made: _SetUp) -> None:
     was = "is set up" if made["new"] else "was there already, and goes on"
     if made["over"]:
         was = "is over: every party has ended it well, and says again what came of it"
@@ -36,8 +49,8 @@ def setup_command(
     ],
     owners: Annotated[
         int | None,
-        typer.Option(
-            min=1,
+        ranged(
+            ranges.OwnerCount,
             help="Number of owners to spread the points over: owner-1, owner-2, …; default: as in the "
             "cluster file.",
             envvar="HUSHBID_OWNERS",
@@ -67,7 +80,7 @@ def setup_command(
             envvar="HUSHBID_SET",
         ),
     ] = None,
-) -> dict[str, Any]:
+) -> _SetUp:
     """Create any missing keys, private files and data of the parties, and the session file.
 
     Existing files stay: a second run continues the same session.

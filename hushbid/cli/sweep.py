@@ -10,9 +10,10 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from hushbid.cli.progress import job_progress
-from hushbid.protocol import platform
+from hushbid.protocol import platform, ranges
 from hushbid.protocol.errors import ConfigError, ExitCode
 from hushbid.protocol.runtime.command import verb
+from hushbid.protocol.runtime.ranged import ranged
 
 __all__ = ["sweep_app"]
 
@@ -24,7 +25,7 @@ _Share: TypeAlias = Annotated[
     typer.Option(help="Run every N-th session only, starting at the I-th, counted from 0.", metavar="I/N"),
 ]
 _Jobs: TypeAlias = Annotated[
-    int | None, typer.Option(min=1, help="Number of processes; default: one per core.")
+    int | None, ranged(ranges.Count, help="Number of processes; default: one per core.")
 ]
 
 sweep_app = typer.Typer(
@@ -91,7 +92,7 @@ def _crashes(
     release: Annotated[str, typer.Option(help="Release of target and summary.")] = "filtered-gaussian",
     rounds: Annotated[int, typer.Option(min=2, help="Rounds of a session.")] = 20,
     owners: Annotated[
-        int, typer.Option(min=1, help="Owners of a session; at least three with logistic.")
+        int, ranged(ranges.Count, help="Owners of a session; at least three with logistic.")
     ] = 2,
     pairs: Annotated[
         bool, typer.Option("--pairs", help="Try every pair of crashes; takes minutes to hours.")
@@ -151,10 +152,10 @@ def _crashes(
 @verb(show=_show_faults, ends=_ends)
 def _faults(
     rules: _Rules = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the first session; the others follow.")] = 0,
+    seed: Annotated[int, ranged(ranges.Seed, help="Seed of the first session; the others follow.")] = 0,
     sessions: Annotated[
         int | None,
-        typer.Option(min=1, help="Number of sessions; default: 200, or as many as --minutes allows."),
+        ranged(ranges.Count, help="Number of sessions; default: 200, or as many as --minutes allows."),
     ] = None,
     minutes: Annotated[
         float | None, typer.Option(min=0, help="Start no new session after this time.")

@@ -10,8 +10,10 @@ import typer
 
 from hushbid.consumer.estimators import SUGGESTED
 from hushbid.owner.role import FeaturesOption, LabelOption, SessionOfTablesOption
+from hushbid.protocol import ranges
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.runtime.command import JsonResult, say, show_figures, tell, verb
+from hushbid.protocol.runtime.ranged import ranged
 from hushbid.tables.options import DeliveredArgument, OutsideOfTablesOption, changes_told
 
 if TYPE_CHECKING:
@@ -99,7 +101,7 @@ def train_command(
         bool,
         typer.Option("--without-weights", help="Also fit a model without weights, for comparison."),
     ] = False,
-    seed: Annotated[int, typer.Option(help="Random seed of the model.", min=0)] = 0,
+    seed: Annotated[int, ranged(ranges.Seed, help="Random seed of the model.")] = 0,
     output: Annotated[
         Path | None,
         typer.Option(help="A .skops file to write the model to, for skops.io.load.", metavar="FILE"),

@@ -10,9 +10,12 @@ from typing import Annotated, Any
 import typer
 
 from hushbid.cli.terminal import Terminal
+from hushbid.protocol import ranges
 from hushbid.protocol.errors import ConfigError, ExitCode
 from hushbid.protocol.runtime.command import json_line, say, verb
+from hushbid.protocol.runtime.ranged import ranged
 from hushbid.transcripts.api import Transcript, verify_transcripts
+from hushbid.transcripts.shapes import Comparison, Shown
 from hushbid.transcripts.verification.shapes import Verified
 
 __all__ = ["transcript_app"]
@@ -39,14 +42,14 @@ def _show(
     private: Annotated[
         bool, typer.Option("--private", help="Show the values of private fields too: points, noise.")
     ] = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of records.")] = None,
+    limit: Annotated[int | None, ranged(ranges.Count, help="Maximum number of records.")] = None,
     as_json: JsonLinesOption = False,
 ) -> dict[str, Any]:
     """Show a party's inputs and actions, record by record."""
-    from hushbid.transcripts.view import render_lines
+    from hushbid.transcripts.view import RecordSelection, render_lines, show
 
-    chosen = None if rounds is None else _rounds(rounds)
-    all_of_it = Transcript(file).show(chosen, peer=peer, kind=kind, private=private, limit=limit)
+    choice = RecordSelection(None if rounds is None else _rounds(rounds), peer, kind)
+    all_of_it = show(file, private=private, choice=choice, limit=limit)
     shown = _noting_missing(all_of_it, private=private)
     # As it is read: a transcript may be large, and damage at its end must not hide the rest.
     if as_json:
@@ -55,7 +58,7 @@ def _show(
     return {}
 
 
-def _show_comparison(found: Mapping[str, Any]) -> None:
+def _show_comparison(found: Comparison) -> None:
     from hushbid.transcripts.diff_view import render_comparison
 
     render_comparison(found, Terminal())
@@ -68,12 +71,14 @@ def _diff(
     b: Annotated[Path, typer.Argument(help="Another transcript of the same role.")],
     private: Annotated[bool, typer.Option("--private", help="Show private values too.")] = False,
     times: Annotated[bool, typer.Option("--times", help="Compare times too.")] = False,
-) -> dict[str, Any]:
+) -> Comparison:
     """Show where two sessions diverge, and how much agrees; exit code 1 if anything differs.
 
     The comparison covers events, not times, salts or frame numbers.
     """
-    return Transcript(a).compare(b, private=private, times=times)
+    from hushbid.transcripts.diff import compare
+
+    return compare(a, b, private=private, times=times)
 
 
 def _show_export(result: Mapping[str, Any]) -> None:
@@ -183,7 +188,7 @@ def _rounds(text: str) -> range:
     )
 
 
-def _noting_missing(shown: Iterable[Mapping[str, Any]], *, private: bool) -> Iterator[Mapping[str, Any]]:
+def _noting_missing(shown: Iterable[Shown], *, private: bool) -> Iterator[Shown]:
     """The same; requested names that occur nowhere are reported on stderr."""
     from hushbid.transcripts.view import missing_lines
 
@@ -194,7 +199,7 @@ def _noting_missing(shown: Iterable[Mapping[str, Any]], *, private: bool) -> Ite
         yield part
 
 
-def _as_lines(shown: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def _as_lines(shown: Iterable[Shown]) -> dict[str, Any]:
     """Print each part as a line, as it is read, except the last: that is the verb's result."""
     for part in shown:
         if part["type"] == "end":

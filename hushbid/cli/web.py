@@ -170,7 +170,7 @@ class LiveState:
         )
 
 
-def _packed(value: Mapping[str, Any]) -> bytes:
+def _packed(value: Mapping[str, object]) -> bytes:
     return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
 
 

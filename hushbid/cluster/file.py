@@ -21,6 +21,7 @@ from hushbid.cluster.display_names import MOST_SHOWN
 from hushbid.cluster.settings import Settings, plain, with_settings
 from hushbid.consumer.drawn_seed_set import STREAM, drawn_seed_set
 from hushbid.datasets import Partition, build
+from hushbid.protocol import ranges
 from hushbid.protocol.config.completing import features_of
 from hushbid.protocol.config.key_request import Role
 from hushbid.protocol.config.loading import read_toml, validated
@@ -29,11 +30,8 @@ from hushbid.protocol.config.party import (
     RIDGE,
     BudgetSection,
     DataSection,
-    LabelWeight,
-    ModelSeed,
     Money,
     Ridge,
-    SeedPoints,
 )
 from hushbid.protocol.config.session import (
     FeatureSection,
@@ -92,7 +90,7 @@ class DatasetSection(Section):
 
     name: str
     path: FilePath | None = None
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: ranges.Seed = 0
 
     @property
     def options(self) -> dict[str, Any]:
@@ -119,7 +117,7 @@ class ConsumerSection(Section):
 
     validation: FilePath | None = None
     seed_set: FilePath | None = None
-    seed_points: SeedPoints | None = None
+    seed_points: ranges.DrawnPoints | None = None
     """Number of points of a drawn seed set, in place of a file's or a dataset's; None: it is not drawn."""
     test: FilePath | None = None
     columns: DataSection = DataSection()
@@ -129,11 +127,11 @@ class ConsumerSection(Section):
     """The maximum of the ledger's total; None: unlimited."""
     model: str | None = None
     """`hushbid.consumer.learners.MODELS`, or a scikit-learn estimator; None: what suits the dataset."""
-    seed: ModelSeed = 0
+    seed: ranges.ModelSeed = 0
     """Seed of the model, and of the uniform choice that a result is compared with."""
     ridge: Ridge = RIDGE
     """λ of the weights of delivered points, and of those that they are compared with."""
-    label_weight: LabelWeight = LABEL_WEIGHT
+    label_weight: ranges.LabelWeight = LABEL_WEIGHT
     """Strength of labels in those weights; 0: features alone."""
 
 

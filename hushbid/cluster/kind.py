@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from hushbid.protocol.config.invitation import Invitation
 
 __all__ = ["kind_of"]
 
 
-def kind_of(values: Mapping[str, Any]) -> Literal["invitation", "session", "cluster"]:
+def kind_of(values: Mapping[str, object]) -> Literal["invitation", "session", "cluster"]:
     """The kind of a file with these tables; a session file counts as one before it has a roster."""
     if values.get("format") == Invitation.FORMAT:
         return "invitation"

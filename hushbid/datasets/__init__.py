@@ -16,7 +16,9 @@ from hushbid.datasets.digits import digits
 from hushbid.datasets.insurance import insurance
 from hushbid.datasets.mnist import mnist
 from hushbid.datasets.partition import CONSUMER, Partition, PartitionOptions, Table
+from hushbid.protocol import ranges
 from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.intervals import within
 
 __all__ = [
     "CONSUMER",
@@ -54,7 +56,7 @@ def build(
         raise ConfigError(
             f"There is no dataset named {name!r}.", advice=f"Choose one of: {', '.join(DATASETS)}."
         )
-    if seed < 0:
+    if not within(ranges.Seed, seed):
         raise ConfigError("The dataset's seed is negative.", advice="Give 0 or a positive integer.")
     return DATASETS[name](path, np.random.default_rng(seed), _parse_options(options or {}))
 
@@ -67,7 +69,7 @@ def _parse_options(options: Mapping[str, object]) -> PartitionOptions:
             raise ConfigError(
                 f"A dataset has no option {name!r}.", advice=f"Options are: {', '.join(known)}."
             )
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        if isinstance(value, bool) or not isinstance(value, int) or not within(ranges.Count, value):
             raise ConfigError(
                 f"The dataset's option {name!r} is not a positive integer.", advice="Correct the option."
             )

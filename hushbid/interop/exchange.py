@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import tomli_w
@@ -76,17 +76,19 @@ __all__ = [
 ]
 
 OWNER: Final = "heron"
-_AS_EVER: Final[Mapping[str, Any]] = {"points": 6, "seed_weight": 1.0, "jitter": 0.0, "distinct": False}
+_Keys: TypeAlias = Mapping[str, float]
+"""Keys of ``[session]``: numbers, and truths."""
+_AS_EVER: Final[_Keys] = {"points": 6, "seed_weight": 1.0, "jitter": 0.0, "distinct": False}
 """Sessions without batches, with the digests and frames of versions before batches."""
-_BATCHES: Final[Mapping[str, Any]] = {"points": 16, "batch": 3}
+_BATCHES: Final[_Keys] = {"points": 16, "batch": 3}
 """Six rounds: one batch without padding, one with padding, then padding only. The last buys one point."""
-_BLIND: Final[Mapping[str, Any]] = {**_BATCHES, "jitter": 25.0}
+_BLIND: Final[_Keys] = {**_BATCHES, "jitter": 25.0}
 """The same rounds: boxes with points only, with one empty box, and with empty boxes only."""
-_BARE: Final[Mapping[str, Any]] = {"numbered": False}
+_BARE: Final[_Keys] = {"numbered": False}
 """Boxes with their own ephemeral keys, as before version 5."""
-_SUBMISSION: Final[Mapping[str, Any]] = {"points": 7, "batch": 3}
+_SUBMISSION: Final[_Keys] = {"points": 7, "batch": 3}
 """Three messages: points only, points with padding, and padding only."""
-GOLDEN: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
+GOLDEN: Final[Mapping[str, tuple[str, _Keys]]] = {
     "ask-all": ("ask-all", _AS_EVER),
     "ask-all-batch": ("ask-all", _BATCHES),
     "blind": ("blind", {**_BLIND, **_BARE}),

@@ -6,7 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Final, TypedDict
 
+from hushbid.protocol import ranges
 from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.intervals import within
 from hushbid.protocol.privacy.accounting import (
     ApproximateCost,
     Cost,
@@ -90,7 +92,7 @@ def calibrate(
     Raises:
         ConfigError: A value out of its range, or noise that does not fit into 64 bits.
     """
-    if not (math.isfinite(epsilon) and epsilon > 0.0 and 0.0 <= delta < 1.0):
+    if not (within(ranges.Epsilon, epsilon) and within(ranges.PureDelta, delta)):
         raise ConfigError(
             f"A release was to be private at epsilon = {epsilon} and delta = {delta}.",
             advice="Set epsilon to a positive number, and delta to 0 or a small one.",

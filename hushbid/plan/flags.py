@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 
 import typer
 
+from hushbid.protocol import ranges
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.runtime.command import option
 
@@ -34,24 +35,30 @@ class PlanFlags:
     owners: int | None = option(
         int | None, parser=_owner_count, help="K, the number of owners.", metavar="INTEGER"
     )
-    points: int | None = option(int | None, min=1, help="p, the number of points to buy.")
-    batch: int | None = option(int | None, min=1, help="b, points per round; default: p/50.")
-    seed_weight: float | None = option(float | None, help="s, the weight of a seed-set point; default: 0.1.")
-    validation: int | None = option(int | None, min=1, help="m, points in the consumer's validation set.")
-    dimension: int | None = option(int | None, min=1, help="d of the feature map; default: 140.")
-    owner_points: int | None = option(int | None, min=1, help="Points per owner; default: 10,000.")
-    seed_points: int | None = option(int | None, min=1, help="Points in the public seed set; default: 150.")
-    columns: int | None = option(int | None, min=1, help="Columns per point; default: 100.")
+    points: int | None = option(ranges.Points | None, help="p, the number of points to buy.")
+    batch: int | None = option(ranges.PointsOfRound | None, help="b, points per round; default: p/50.")
+    seed_weight: float | None = option(
+        ranges.SeedWeight | None, help="s, the weight of a seed-set point; default: 0.1."
+    )
+    validation: int | None = option(ranges.Count | None, help="m, points in the consumer's validation set.")
+    dimension: int | None = option(ranges.Dimension | None, help="d of the feature map; default: 140.")
+    owner_points: int | None = option(ranges.Count | None, help="Points per owner; default: 10,000.")
+    seed_points: int | None = option(ranges.Count | None, help="Points in the public seed set; default: 150.")
+    columns: int | None = option(ranges.Columns | None, help="Columns per point; default: 100.")
     epsilon: float | str | None = option(
         str | None,
         help="ε per record of each side that the rule charges, or of sides by name: consumer=1,owners=3; "
         "asks=E for the rules that ask by one.",
         metavar="E",
     )
-    epsilon_owners: float | None = option(float | None, hidden=True, help="Same as --epsilon owners=E.")
-    epsilon_consumer: float | None = option(float | None, hidden=True, help="Same as --epsilon consumer=E.")
-    epsilon_asks: float | None = option(float | None, hidden=True, help="Same as --epsilon asks=E.")
-    delta: float | None = option(float | None, help="δ of every ε; default: 1e-5.")
+    epsilon_owners: float | None = option(
+        ranges.Epsilon | None, hidden=True, help="Same as --epsilon owners=E."
+    )
+    epsilon_consumer: float | None = option(
+        ranges.Epsilon | None, hidden=True, help="Same as --epsilon consumer=E."
+    )
+    epsilon_asks: float | None = option(ranges.Epsilon | None, hidden=True, help="Same as --epsilon asks=E.")
+    delta: float | None = option(ranges.Delta | None, help="δ of every ε; default: 1e-5.")
     rule: str | None = option(
         str | None,
         help="Acquisition rule; default: tender, or sealed if other options require rounds.",

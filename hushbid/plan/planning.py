@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from hushbid.plan.flags import PlanFlags
+from hushbid.protocol import ranges
 from hushbid.protocol.runtime.command import by_option, keywords_of, option
 from hushbid.protocol.runtime.given_tables import GivenPath, path_of
 
@@ -49,7 +50,7 @@ class PlanOptions(PlanFlags):
         envvar="HUSHBID_OUTSIDE",
     )
     wanted: float | None = option(
-        float | None, help="Share of the owners' points that resemble the target, in (0, 1]."
+        ranges.Share | None, help="Share of the owners' points that resemble the target."
     )
     theory: bool = option(
         bool,

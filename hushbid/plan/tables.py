@@ -124,7 +124,7 @@ def with_flags(values: Mapping[str, Any], flags: PlanFlags) -> dict[str, Any]:
     return tables
 
 
-def _need_tables(tables: Mapping[str, Any]) -> None:
+def _need_tables(tables: Mapping[str, object]) -> None:
     for name in ("session", "features", "target", "summary", "acquisition"):
         if not isinstance(tables.get(name), dict):
             raise ConfigError(

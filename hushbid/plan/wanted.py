@@ -6,8 +6,10 @@ from typing import Final, Literal
 
 from pydantic.dataclasses import dataclass as figures
 
+from hushbid.protocol import ranges
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.figures import Figures
+from hushbid.protocol.intervals import within
 
 __all__ = ["Wanted", "check_share", "wanted_of"]
 
@@ -53,7 +55,7 @@ def check_share(share: float) -> None:
     Raises:
         ConfigError: It is not in (0, 1].
     """
-    if not 0.0 < share <= 1.0:
+    if not within(ranges.Share, share):
         raise ConfigError(
             f"--wanted is {share:g}, and a share must be above 0 and at most 1.",
             advice="Give 0.02 if one point in fifty is wanted, or leave it out.",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hushbid.owner.role import Owner
+from hushbid.protocol import ranges
 from hushbid.protocol.runtime.command import option
 
 __all__ = ["PartyOptions"]
@@ -24,7 +25,9 @@ class PartyOptions(Owner):
     seed_set: Path | None = option(
         Path | None, help="The consumer's option of the same name.", envvar="HUSHBID_SEED_SET"
     )
-    seed_points: int | None = option(int | None, help="The consumer's option of the same name.")
+    seed_points: int | None = option(
+        ranges.DrawnPoints | None, help="The consumer's option of the same name."
+    )
     test: Path | None = option(Path | None, help="The consumer's option of the same name.")
     offline: bool = option(
         bool, "--offline", default=False, help="Make no network requests, and bind no address."

@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, get_args
 
+from hushbid.protocol import ranges
 from hushbid.protocol.errors import ConfigError, LocalProtocolError
+from hushbid.protocol.intervals import within
 from hushbid.protocol.privacy.accounting import (
     ApproximateCost,
     Cost,
@@ -193,7 +195,7 @@ def calibrate(
     Raises:
         ConfigError: A value out of its range.
     """
-    if not (math.isfinite(epsilon) and epsilon > 0.0 and 0.0 <= delta < 1.0):
+    if not (within(ranges.Epsilon, epsilon) and within(ranges.PureDelta, delta)):
         raise ConfigError(
             f"A sketch was to be private at epsilon = {epsilon} and delta = {delta}.",
             advice="Set epsilon to a positive number, and delta to 0 or a small one.",

@@ -21,7 +21,9 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from hushbid.protocol import ranges
 from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.intervals import within
 from hushbid.protocol.privacy.noise import NoiseSource
 from hushbid.protocol.privacy.releases import Neighbours
 from hushbid.protocol.space.lsh import L2Family, Points, Sampling
@@ -89,7 +91,7 @@ class FitBudget:
     def __post_init__(self) -> None:
         if self.epsilon is None:
             return
-        if not (math.isfinite(self.epsilon) and self.epsilon > 0.0 and 0.0 <= self.delta < 1.0):
+        if not (within(ranges.Epsilon, self.epsilon) and within(ranges.PureDelta, self.delta)):
             raise ConfigError(
                 f"A classifier was to be private at epsilon = {self.epsilon} and delta = {self.delta}.",
                 advice="Set epsilon to a positive number, and delta to 0 or a small one.",

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from hushbid.protocol.errors import ConfigError, HushbidError
 from hushbid.protocol.names import an, listed
@@ -19,6 +19,7 @@ from hushbid.replay.facts import ALL_OWNERS, NOBODY, Facts
 from hushbid.replay.merging import Recording
 from hushbid.transcripts.diff import compare
 from hushbid.transcripts.diff_view import parting_places
+from hushbid.transcripts.shapes import Parting
 
 __all__ = ["Beside", "Difference", "Term", "beside_of"]
 
@@ -204,14 +205,18 @@ def _by_records(a: Recording, b: Recording, not_compared: list[str]) -> tuple[Di
     return min(partings, key=lambda each: (each.round, each.message), default=None), compared
 
 
-def _parting(a: Recording, b: Recording, party: str, parting: dict[str, Any]) -> Difference:
-    record: int = parting["record"]
+def _parting(a: Recording, b: Recording, party: str, parting: Parting) -> Difference:
+    record = parting["record"]
     # The later of the two places: there, both have come to the record.
     place = max(_place(each.facts, each.step_of(party, record)) for each in (a, b))
     lines = list(parting_places(parting, ("A", "B")))
     if len(lines) > _PLACES:
         lines[_PLACES:] = [f"and {len(lines) - _PLACES} more"]
-    lines += [f"{side.upper()} ends before it" for side in ("a", "b") if parting[side] is None]
+    lines += [
+        f"{name} ends before it"
+        for name, shown in (("A", parting["a"]), ("B", parting["b"]))
+        if shown is None
+    ]
     words = f"The transcripts of {party} part at record {record}: {'; '.join(lines)}."
     return Difference(*place, words, words)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from hushbid.protocol import __version__
 from hushbid.protocol.names import CONSUMER, CURATOR, listed
@@ -128,7 +128,7 @@ def _page(
     return fragment(Html(FIRST_BYTES.decode()), element("html", head, body, lang="en"), Html("\n"))
 
 
-def _json(value: Mapping[str, Any]) -> bytes:
+def _json(value: Mapping[str, object]) -> bytes:
     return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
 
 

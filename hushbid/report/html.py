@@ -12,7 +12,7 @@ import json
 from base64 import b64encode
 from collections.abc import Collection, Iterable, Mapping
 from importlib import resources
-from typing import Any, Final
+from typing import Final
 
 from hushbid.protocol.printable import printable, printable_lines, printable_source
 
@@ -117,7 +117,7 @@ def notice(title: str, lines: Iterable[str], *, alert: bool) -> Html:
     )
 
 
-def data_script(identifier: str, value: Mapping[str, Any]) -> Html:
+def data_script(identifier: str, value: Mapping[str, object]) -> Html:
     """A script element that holds JSON for programs. No text in it can end the element."""
     text = printable_source(json.dumps(value, allow_nan=False, separators=(",", ":")))
     for character in "<>&":

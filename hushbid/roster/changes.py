@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import tomlkit
 import typer
@@ -20,6 +20,7 @@ from hushbid.protocol.runtime.command import say
 from hushbid.protocol.runtime.files.expiry import check_in_force
 from hushbid.protocol.runtime.files.signed_files import read_key_request
 from hushbid.roster.file import RosterFile, RosterPlace
+from hushbid.roster.shapes import Approved, PartiesOnRoster, PartyOnRoster, Revoked
 from hushbid.text_files import one_at_a_time, replace_file
 
 __all__ = ["ALL_ANEW", "approve", "parties", "revoke"]
@@ -35,7 +36,7 @@ def approve(
     compare: bool,
     replace: bool,
     now: datetime | None = None,
-) -> dict[str, Any]:
+) -> Approved:
     """Put the keys of requests on a session file's roster: all of them, or none.
 
     Args:
@@ -93,7 +94,7 @@ def _requested(path: Path, session: str, now: datetime | None) -> KeyRequest:
     return request
 
 
-def parties(session: Path) -> dict[str, Any]:
+def parties(session: Path) -> PartiesOnRoster:
     """The parties of a session file, each with its key or with what is missing; raises as `RosterFile`."""
     roster = RosterFile(session)
     complete, problem = roster.session()
@@ -106,7 +107,7 @@ def parties(session: Path) -> dict[str, Any]:
     }
 
 
-def revoke(name: str, session: Path, config: Path | None) -> dict[str, Any]:
+def revoke(name: str, session: Path, config: Path | None) -> Revoked:
     """Take a party off a session's roster; or exclude an owner from a session that has begun.
 
     Args:
@@ -235,7 +236,7 @@ def _shut_out(place: RosterPlace, config: Path) -> None:
     replace_file(config, tomlkit.dumps(document))
 
 
-def _described(place: RosterPlace) -> dict[str, str | None]:
+def _described(place: RosterPlace) -> PartyOnRoster:
     key = place.key
     return {
         "name": place.party,

@@ -17,6 +17,7 @@ from pydantic.dataclasses import dataclass as figures
 
 from hushbid.advice.proposal import median_gamma
 from hushbid.cluster.file import CLUSTER_FILE, open_cluster
+from hushbid.protocol import ranges
 from hushbid.protocol.config.loading import load_toml
 from hushbid.protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
 from hushbid.protocol.config.section import check_party_name
@@ -25,6 +26,7 @@ from hushbid.protocol.crypto.commitment import USUAL_DEPTH
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.figures import Figures
+from hushbid.protocol.intervals import within
 from hushbid.protocol.names import CONSUMER, CURATOR, listed
 from hushbid.protocol.session.guarantee import weak_epsilon
 from hushbid.starting.columns import Given, Proposed, given_bounds, given_categories, propose, read_table
@@ -155,7 +157,7 @@ def _checked(options: InitOptions) -> Path:
                 f"An owner cannot be named {name}: the session has a party or a file of that name.",
                 advice="Give it another name.",
             )
-    if options.epsilon is not None and not 0.0 < options.epsilon < float("inf"):
+    if options.epsilon is not None and not within(ranges.Epsilon, options.epsilon):
         raise ConfigError(f"--epsilon is {options.epsilon:g}.", advice="Give a positive number, such as 1.")
     if (options.table is None) is (options.validation is None):
         raise ConfigError(

@@ -8,8 +8,9 @@ from typing import Annotated, Literal
 
 import typer
 
+from hushbid.protocol import ranges
 from hushbid.protocol.runtime.command import by_option, option
-from hushbid.protocol.runtime.files.expiry import DAYS_IN_FORCE, MOST_DAYS
+from hushbid.protocol.runtime.files.expiry import DAYS_IN_FORCE, Days
 
 __all__ = ["AgainOptions", "InitOptions"]
 
@@ -63,10 +64,10 @@ class InitOptions:
         help="One machine, several machines, or docker-compose.",
     )
     points: int | None = option(
-        int | None, min=1, help="p, the number of points to buy; default: by the owners' rows."
+        ranges.Points | None, help="p, the number of points to buy; default: by the owners' rows."
     )
     epsilon: float | None = option(
-        float | None, help="ε of the validation set; default: 1, or 3 if it has few rows."
+        ranges.Epsilon | None, help="ε of the validation set; default: 1, or 3 if it has few rows."
     )
     name: str = option(str, default="purchase", help="The session's name.")
     output: Path | None = option(Path | None, help="Directory to create; default: the name.", metavar="DIR")
@@ -88,11 +89,9 @@ class AgainOptions:
         Path | None, help="The curator's private file; default: curator.toml beside the session file."
     )
     enrolment: float | None = option(
-        float | None, min=0.0, help="timeouts.enrolment of the new session, in seconds; default: unchanged."
+        ranges.Seconds | None, help="timeouts.enrolment of the new session, in seconds; default: unchanged."
     )
     min_owners: int | None = option(
-        int | None, min=1, help="session.min_owners of the new session; default: unchanged."
+        ranges.OwnerCount | None, help="session.min_owners of the new session; default: unchanged."
     )
-    days: int = option(
-        int, default=DAYS_IN_FORCE, min=1, max=MOST_DAYS, help="Days until the invitations expire."
-    )
+    days: int = option(Days, default=DAYS_IN_FORCE, help="Days until the invitations expire.")

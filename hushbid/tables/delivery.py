@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushbid.cluster.kind import kind_of
+from hushbid.protocol import ranges
 from hushbid.protocol.config.loading import load_toml, read_toml
 from hushbid.protocol.config.session import NetworkSection, RosterSection, SessionFile
 from hushbid.protocol.data import DataColumns, Dataset, check_dataset, load_dataset
@@ -20,6 +21,7 @@ from hushbid.protocol.data.arrays import UNREADABLE
 from hushbid.protocol.data.dataset import GAP_ADVICE, Allowed, Changes, Outside
 from hushbid.protocol.data.names import split_names
 from hushbid.protocol.errors import ConfigError, DataError, HushbidError
+from hushbid.protocol.intervals import within
 from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.runtime.files.durable import in_place_of
 from hushbid.protocol.runtime.files.signed_files import read_invitation
@@ -164,7 +166,7 @@ class DeliveredTables:
             ConfigError: It is not positive.
         """
         gamma = float(self.public["gamma"] if given is None else given)
-        if not (np.isfinite(gamma) and gamma > 0.0):
+        if not within(ranges.Gamma, gamma):
             raise ConfigError(f"γ is {gamma}.", advice="Give a positive number.")
         return gamma
 

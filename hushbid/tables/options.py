@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 import typer
 
 from hushbid.owner.role import FeaturesOption, LabelOption, SessionOfTablesOption
+from hushbid.protocol import ranges
 from hushbid.protocol.runtime.command import by_option, option
+from hushbid.protocol.runtime.ranged import ranged
 
 if TYPE_CHECKING:
     from hushbid.protocol.data import DataColumns
@@ -37,7 +39,7 @@ OutsideOfTablesOption: TypeAlias = Annotated[
     ),
 ]
 GammaOption: TypeAlias = Annotated[
-    float | None, typer.Option(help="γ of the RBF kernel; default: the session's.")
+    float | None, ranged(ranges.Gamma, help="γ of the RBF kernel; default: the session's.")
 ]
 
 
@@ -62,10 +64,10 @@ class WeighOptions:
         Path | None, help="Held-out points for the evaluation; labelled ones also evaluate a model."
     )
     ridge: float | None = option(
-        float | None, help="λ: 1, the default, treats D_v as a sample; 0 fits its noise as well."
+        ranges.Ridge | None, help="λ: 1, the default, treats D_v as a sample; 0 fits its noise as well."
     )
     label_weight: float | None = option(
-        float | None,
+        ranges.LabelWeight | None,
         help="Strength of labels relative to features, from 0 (none) to below 1; default: 0.6. Used if D_v "
         "has labels.",
     )
@@ -77,7 +79,7 @@ class WeighOptions:
     columns: DataColumns | None = None
     """How tables are read, in place of `features` and `label`."""
     model: str = option(str, default="logistic", help="The downstream model.")
-    seed: int = option(int, default=0, help="Random seed of the model.", min=0)
+    seed: int = option(ranges.Seed, default=0, help="Random seed of the model.")
     balance: str | None = option(
         str | None,
         help="Label shares for the weights: those of D_v (wanted), or equal ones; default: whatever "
@@ -111,7 +113,7 @@ class ValueOptions:
     orders: int = option(
         int, default=2_000, help="Number of random owner orders, if more than 12 owners sold.", min=4
     )
-    seed: int = option(int, default=0, help="Random seed of the orders.", min=0)
+    seed: int = option(ranges.Seed, default=0, help="Random seed of the orders.")
 
 
 @dataclass(frozen=True, kw_only=True)

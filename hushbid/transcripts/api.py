@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from hushbid.protocol.errors import ConfigError
 
@@ -66,7 +66,9 @@ class Transcript:
         from hushbid.transcripts.view import RecordSelection, show
 
         chosen = range(rounds, rounds + 1) if isinstance(rounds, int) else rounds
-        return show(self.path, private=private, choice=RecordSelection(chosen, peer, kind), limit=limit)
+        choice = RecordSelection(chosen, peer, kind)
+        shown = show(self.path, private=private, choice=choice, limit=limit)
+        return cast("Iterator[dict[str, Any]]", shown)
 
     def compare(
         self, other: Transcript | Path | str, *, private: bool = False, times: bool = False
@@ -84,7 +86,7 @@ class Transcript:
         from hushbid.transcripts.diff import compare
 
         there = other.path if isinstance(other, Transcript) else Path(other)
-        return compare(self.path, there, private=private, times=times)
+        return cast("dict[str, Any]", compare(self.path, there, private=private, times=times))
 
     def export(
         self,

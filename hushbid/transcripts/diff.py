@@ -17,13 +17,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.machine.machine import Received, Send, SetTimer, Started
 from hushbid.protocol.transcript.reader import TranscriptReader
 from hushbid.protocol.transcript.record import Record, RecordedItem
 from hushbid.protocol.wire.values import Fields, Value
+from hushbid.transcripts.shapes import ComparedFile, Comparison, Difference, KindCounts, Parting, Setting
 from hushbid.transcripts.values import FRAME, encoded, header_fields, shortened, shown_frame
 from hushbid.transcripts.view import shown_record
 
@@ -46,7 +47,7 @@ _OTHER_SESSION: Final = ("session", "config_digest")
 """Header fields that differ for different session files; the rest may differ within one session."""
 
 
-def compare(left: Path, right: Path, *, private: bool = False, times: bool = False) -> dict[str, Any]:
+def compare(left: Path, right: Path, *, private: bool = False, times: bool = False) -> Comparison:
     """Compare the contents of two transcripts of one role, a and b (`Transcript.compare`).
 
     With private values, the summary tells frames apart by their messages.
@@ -66,8 +67,8 @@ def compare(left: Path, right: Path, *, private: bool = False, times: bool = Fal
     with TranscriptReader(left) as a, TranscriptReader(right) as b:
         _require_one_role(a, b)
         summary = _Summary(times=times, told_apart=told_apart)
-        configuration: list[dict[str, Any]] = []
-        parting: dict[str, Any] | None = None
+        configuration: list[Setting] = []
+        parting: Parting | None = None
         began = 0.0, 0.0
         for first, second in zip_longest(a, b):
             if first is not None and second is not None and first.number == 0:
@@ -81,8 +82,8 @@ def compare(left: Path, right: Path, *, private: bool = False, times: bool = Fal
         kinds = summary.result()
         return {
             "same": parting is None and not configuration and not other_session,
-            "a": _file(a) | {"redacted_fields": summary.redacted[0]},
-            "b": _file(b) | {"redacted_fields": summary.redacted[1]},
+            "a": _file(a, summary.redacted[0]),
+            "b": _file(b, summary.redacted[1]),
             "header": header,
             "configuration": configuration,
             "parting": parting,
@@ -107,13 +108,14 @@ def _require_one_role(a: TranscriptReader, b: TranscriptReader) -> None:
         )
 
 
-def _file(reader: TranscriptReader) -> dict[str, Any]:
+def _file(reader: TranscriptReader, redacted: int) -> ComparedFile:
     return {
         "path": str(reader.path),
         "party": reader.header.party,
         "records": reader.count,
         "torn_bytes": reader.torn_bytes,
         "head": reader.head.hex(),
+        "redacted_fields": redacted,
     }
 
 
@@ -196,7 +198,7 @@ def _found(a: _Meaning, b: _Meaning) -> _Found:
     return _Found(tuple(different), tuple(unknown))
 
 
-def _names(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
+def _names(a: Mapping[str, object], b: Mapping[str, object]) -> list[str]:
     return sorted(a.keys() | b.keys())
 
 
@@ -205,7 +207,7 @@ def _names(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
 
 def _parting(
     a: Record | None, b: Record | None, *, private: bool, times: bool, began: tuple[float, float]
-) -> dict[str, Any] | None:
+) -> Parting | None:
     """The differences between two records of the same number; None if there are none."""
     differences = list(_differences(a, b, private=private, times=times))
     if not differences:
@@ -221,7 +223,7 @@ def _parting(
     }
 
 
-def _has_parts(difference: Mapping[str, Any], a: Record | None, b: Record | None) -> bool:
+def _has_parts(difference: Difference, a: Record | None, b: Record | None) -> bool:
     """Whether a private field present in both differs, so that `_paths` can locate the difference."""
     if a is None or b is None or None in (difference["a"], difference["b"]):
         return False
@@ -229,9 +231,7 @@ def _has_parts(difference: Mapping[str, Any], a: Record | None, b: Record | None
     return any(all(name in private for private in values) for name in difference["fields"])
 
 
-def _differences(
-    a: Record | None, b: Record | None, *, private: bool, times: bool
-) -> Iterator[dict[str, Any]]:
+def _differences(a: Record | None, b: Record | None, *, private: bool, times: bool) -> Iterator[Difference]:
     pairs = zip_longest(() if a is None else a.items, () if b is None else b.items)
     for place, (first, second) in enumerate(pairs):
         fields: Sequence[str] = ()
@@ -258,9 +258,9 @@ def _paths(name: str, a: RecordedItem, b: RecordedItem, *, times: bool) -> Itera
     return iter((name,))
 
 
-def _differing(a: Mapping[str, Any], b: Mapping[str, Any], prefix: str = "") -> list[dict[str, Any]]:
+def _differing(a: Fields, b: Fields, prefix: str = "") -> list[Setting]:
     """Entries of two maps that differ, those of maps within them by dotted names."""
-    found: list[dict[str, Any]] = []
+    found: list[Setting] = []
     for name in _names(a, b):
         first, second = a.get(name), b.get(name)
         if isinstance(first, Mapping) and isinstance(second, Mapping):
@@ -270,10 +270,10 @@ def _differing(a: Mapping[str, Any], b: Mapping[str, Any], prefix: str = "") -> 
     return found
 
 
-def _configurations(a: RecordedItem, b: RecordedItem, *, private: bool) -> list[dict[str, Any]]:
+def _configurations(a: RecordedItem, b: RecordedItem, *, private: bool) -> list[Setting]:
     """The differences between two transcripts' session files; for seeds only whether they differ."""
     first, second = a.public.get("configuration"), b.public.get("configuration")
-    found: list[dict[str, Any]] = []
+    found: list[Setting] = []
     if isinstance(first, Mapping) and isinstance(second, Mapping):
         found = _differing(first, second)
     seeds = a.private.get("seeds"), b.private.get("seeds")
@@ -313,11 +313,16 @@ class _Summary:
                 self.redacted[not is_a] += len(item.redacted)
                 self._take(item, is_a=is_a)
 
-    def result(self) -> dict[str, dict[str, int]]:
+    def result(self) -> dict[str, KindCounts]:
         """The counts by kind. A record in one file only is neither equal nor different."""
-        names = ("a", "b", "equal", "different", "not_compared")
         return {
-            kind: {name: getattr(count, name) for name in names}
+            kind: {
+                "a": count.a,
+                "b": count.b,
+                "equal": count.equal,
+                "different": count.different,
+                "not_compared": count.not_compared,
+            }
             for kind, count in sorted(self._counts.items())
         }
 

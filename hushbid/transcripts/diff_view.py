@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Final
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from hushbid.protocol.printable import printable
+from hushbid.transcripts.shapes import Comparison, KindCounts, Parting, Setting, Side
 from hushbid.transcripts.view import render_record, say, shown_json
 
 __all__ = ["parting_places", "render_comparison"]
 
-_SIDES = ("a", "b")
+_SIDES: Final[tuple[Side, Side]] = ("a", "b")
 _OF_EACH_SESSION = ("roster.", "network.address", "session.name", "session.nonce")
 """Settings that differ between any two sessions."""
 _LISTED = 2
 """Maximum number of settings listed individually."""
 
 
-def render_comparison(found: Mapping[str, Any], console: Console) -> None:
+def render_comparison(found: Comparison, console: Console) -> None:
     """Print what `hushbid.transcripts.diff.compare` returns: where the two part, and the counts by kind."""
     for side in _SIDES:
         file = found[side]
@@ -42,7 +43,7 @@ def render_comparison(found: Mapping[str, Any], console: Console) -> None:
         say(console, message, "yellow")
 
 
-def _render_parting(parting: Mapping[str, Any] | None, console: Console) -> None:
+def _render_parting(parting: Parting | None, console: Console) -> None:
     if parting is None:
         say(console, "No record of one differs from the other's.", "green")
     else:
@@ -52,14 +53,14 @@ def _render_parting(parting: Mapping[str, Any] | None, console: Console) -> None
         if parting["within"]:
             console.print(Text("  --private names what differs within private fields.", style="dim"))
         for side in _SIDES:
-            if parting[side] is None:
+            if (record := parting[side]) is None:
                 console.print(f"{side} ends before it.")
             else:
                 console.print(f"{side}:")
-                render_record(parting[side], console)
+                render_record(record, console)
 
 
-def _one_transcript(found: Mapping[str, Any]) -> str:
+def _one_transcript(found: Comparison) -> str:
     taken = [found[side]["redacted_fields"] for side in _SIDES]
     if taken[0] == taken[1]:
         return "They are one transcript: both have the same head."
@@ -67,7 +68,7 @@ def _one_transcript(found: Mapping[str, Any]) -> str:
     return f"They are one transcript, with the same head: {less} is a redacted copy of {more}."
 
 
-def _settings(differences: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _settings(differences: Sequence[Setting]) -> Iterator[str]:
     """One line per setting; settings that always differ share one line if there are many."""
     own = [each for each in differences if each["key"].startswith(_OF_EACH_SESSION)]
     many = len(own) > _LISTED
@@ -79,14 +80,14 @@ def _settings(differences: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield f"{len(own)} names, keys, addresses and nonces differ (in {names}; --json lists them)"
 
 
-def _difference(each: Mapping[str, Any]) -> str:
+def _difference(each: Setting) -> str:
     key = printable(each["key"])
     if "private" in each:
         return f"{key} differs (--private shows how)"
     return f"{key} is {shown_json(each['a'])} in a, {shown_json(each['b'])} in b"
 
 
-def parting_places(parting: Mapping[str, Any], sides: tuple[str, str] = _SIDES) -> Iterator[str]:
+def parting_places(parting: Parting, sides: tuple[str, str] = _SIDES) -> Iterator[str]:
     """The differences in the first differing records, one line per event or effect; shows no values.
 
     Args:
@@ -94,17 +95,16 @@ def parting_places(parting: Mapping[str, Any], sides: tuple[str, str] = _SIDES) 
     """
     for each in parting["differences"]:
         where = f"effect {each['place']}" if each["place"] else "the event"
-        kinds = [each[side] for side in _SIDES]
-        if None in kinds:
-            there = kinds.index(None) ^ 1
-            yield f"{where}: {printable(kinds[there])}, in {sides[there]} only"
-        elif kinds[0] != kinds[1]:
-            yield f"{where}: {printable(kinds[0])} in {sides[0]}, {printable(kinds[1])} in {sides[1]}"
+        first, second = each["a"], each["b"]
+        if first is None or second is None:
+            yield f"{where}: {printable(first or second or '')}, in {sides[first is None]} only"
+        elif first != second:
+            yield f"{where}: {printable(first)} in {sides[0]}, {printable(second)} in {sides[1]}"
         else:
-            yield f"{where}, {printable(kinds[0])}: {', '.join(map(printable, each['fields']))}"
+            yield f"{where}, {printable(first)}: {', '.join(map(printable, each['fields']))}"
 
 
-def _table(kinds: Mapping[str, Mapping[str, int]]) -> Table:
+def _table(kinds: Mapping[str, KindCounts]) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("kind")
     for column in ("in a", "in b", "equal", "different", "not compared"):

@@ -8,10 +8,10 @@ say nothing about it. Filters see displayed fields only: otherwise filtering wou
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from rich.console import Console
 from rich.text import Text
@@ -20,8 +20,9 @@ from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.names import listed
 from hushbid.protocol.printable import printable, printable_source
 from hushbid.protocol.transcript.reader import TranscriptReader
-from hushbid.protocol.transcript.record import Record, RecordedItem
-from hushbid.transcripts.values import header_fields, shortened, shown_frame
+from hushbid.protocol.transcript.record import Header, Record, RecordedItem
+from hushbid.transcripts.shapes import Missing, Shown, ShownEnd, ShownHeader, ShownItem, ShownRecord
+from hushbid.transcripts.values import shortened, shown_frame, whole
 
 __all__ = [
     "EVERYTHING",
@@ -68,7 +69,7 @@ EVERYTHING: Final = RecordSelection()
 
 def show(
     path: Path, *, private: bool = False, choice: RecordSelection = EVERYTHING, limit: int | None = None
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Shown]:
     """A transcript, one JSON object at a time (`Transcript.show`).
 
     All of a frame is private: its peer, its message's kind, and the round that the message names.
@@ -88,7 +89,7 @@ def show(
             advice="Add --private to choose by peer, and to see private values.",
         )
     with TranscriptReader(path) as reader:
-        yield {"type": "header", **header_fields(reader.header)}
+        yield _shown_header(reader.header)
         chosen = _Chosen(choice, private=private)
         count = 0
         for part in islice(chosen.of(reader), limit):
@@ -115,7 +116,7 @@ class _Chosen:
         self._lowest: int | None = None
         self._rounds_there = False
 
-    def of(self, records: Iterable[Record]) -> Iterator[dict[str, Any]]:
+    def of(self, records: Iterable[Record]) -> Iterator[ShownRecord]:
         began: float | None = None
         for record in records:
             began = record.now if began is None else began
@@ -125,18 +126,21 @@ class _Chosen:
                 continue
             yield shown_record(record, private=self._private, began=began, wanted=wanted)
 
-    def missing(self) -> list[dict[str, Any]]:
-        asked = (("kind", self._choice.kind, self._kinds), ("peer", self._choice.peer, self._peers))
-        found: list[dict[str, Any]] = [
+    def missing(self) -> list[Missing]:
+        asked: tuple[tuple[Literal["kind", "peer"], str | None, set[str]], ...] = (
+            ("kind", self._choice.kind, self._kinds),
+            ("peer", self._choice.peer, self._peers),
+        )
+        found: list[Missing] = [
             {"what": what, "name": name, "there": sorted(there)}
             for what, name, there in asked
             if name is not None and name not in there
         ]
         rounds = self._choice.rounds
         if rounds is not None and not self._rounds_there:
-            there = [] if self._lowest is None else [self._lowest, self._round]
+            between = [] if self._lowest is None else [self._lowest, self._round]
             name = f"{rounds[0]}" if len(rounds) == 1 else f"{rounds[0]}:{rounds[-1]}"
-            found.append({"what": "round", "name": name, "there": there})
+            found.append({"what": "round", "name": name, "there": between})
         return found
 
     def _wants(self, item: RecordedItem) -> bool:
@@ -178,7 +182,7 @@ class _Chosen:
 
 def shown_record(
     record: Record, *, private: bool, began: float, wanted: Sequence[bool] | None = None
-) -> dict[str, Any]:
+) -> ShownRecord:
     """A record as JSON, with the wanted parts of its event and effects; None: all."""
     shown = [
         _item(item, private=private) if wanted is None or wanted[place] else None
@@ -195,7 +199,21 @@ def shown_record(
     }
 
 
-def _item(item: RecordedItem, *, private: bool) -> dict[str, Any]:
+def _shown_header(header: Header) -> ShownHeader:
+    return {
+        "type": "header",
+        "role": header.role,
+        "party": header.party,
+        "session": header.session,
+        "config_digest": header.config_digest.hex(),
+        "software": header.software,
+        "environment": whole(header.environment),
+        "noise": header.noise,
+        "protocol": header.protocol,
+    }
+
+
+def _item(item: RecordedItem, *, private: bool) -> ShownItem:
     hidden: dict[str, Any] = {}
     for name, commitment in item.commitments.items():
         if name not in item.private:
@@ -207,7 +225,7 @@ def _item(item: RecordedItem, *, private: bool) -> dict[str, Any]:
     return {"kind": item.kind, "public": shortened(item.public), "private": hidden}
 
 
-def render_lines(shown: Iterable[Mapping[str, Any]], console: Console) -> None:
+def render_lines(shown: Iterable[Shown], console: Console) -> None:
     """Print what `show` yields: a line for each event and effect."""
     for part in shown:
         if part["type"] == "header":
@@ -225,7 +243,7 @@ def render_lines(shown: Iterable[Mapping[str, Any]], console: Console) -> None:
             say(console, message, "yellow")
 
 
-def render_record(part: Mapping[str, Any], console: Console) -> None:
+def render_record(part: ShownRecord, console: Console) -> None:
     """Print a record that `show` yields."""
     lead = Text(f"{part['record']:>6} {_seconds(part['elapsed']):>14} ", style="dim")
     if part["event"] is not None:
@@ -237,16 +255,16 @@ def render_record(part: Mapping[str, Any], console: Console) -> None:
         lead = Text(" " * 24)
 
 
-def missing_lines(end: Mapping[str, Any], *, private: bool) -> Iterator[str]:
+def missing_lines(end: ShownEnd, *, private: bool) -> Iterator[str]:
     """Lines about requested names that a transcript lacks, from the end object of `show`."""
     for each in end["missing"]:
-        there: Sequence[Any] = each["there"]
+        there = each["there"]
         if each["what"] == "round":
             shown = f"{there[0]} to {there[1]}" if there else "none"
             yield f"Nothing in the transcript is of round {each['name']}: its rounds are {shown}."
             continue
         name = f"{each['what']} {printable(each['name'])!r}"
-        shown = listed([printable(name) for name in there], _LISTED)
+        shown = listed([printable(str(name)) for name in there], _LISTED)
         yield f"Nothing in the transcript is of the {name}: it has {shown or 'none'}."
         if each["what"] == "kind" and not private:
             yield "Kinds of messages are private: add --private to choose by them."
@@ -254,7 +272,7 @@ def missing_lines(end: Mapping[str, Any], *, private: bool) -> Iterator[str]:
             yield "Whatever named a peer was taken out of it."
 
 
-def _line(arrow: str, style: str, item: Mapping[str, Any]) -> Text:
+def _line(arrow: str, style: str, item: ShownItem) -> Text:
     line = Text(arrow + printable(item["kind"]), style=style)
     for name, value in item["public"].items():
         line.append(f" {printable(name)}={shown_json(value)}", style="default")

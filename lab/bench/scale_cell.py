@@ -10,12 +10,13 @@ import json
 import sys
 import time
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as validated
 
+from hushbid.protocol import ranges
 from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.errors import ConfigError, HushbidError
@@ -38,7 +39,6 @@ _VALIDATION_POINTS: Final = 380
 _SEED_POINTS: Final = 150
 _DELTA: Final = 1e-5
 _RELEASE: Final = {"mechanism": "filtered-gaussian", "epsilon": 3.0}
-_Size: TypeAlias = Annotated[int, Field(ge=1)]
 
 
 @validated(frozen=True, slots=True, config=ConfigDict(extra="forbid"))
@@ -55,12 +55,12 @@ class ScaleCell:
     """
 
     rule: str
-    owners: _Size
-    points: _Size = 100
-    batch: _Size = 2
-    owner_points: _Size = 100
-    dimension: _Size = 140
-    columns: _Size = 16
+    owners: ranges.Count
+    points: ranges.Count = 100
+    batch: ranges.Count = 2
+    owner_points: ranges.Count = 100
+    dimension: ranges.Count = 140
+    columns: ranges.Count = 16
 
     @property
     def rounds(self) -> int:

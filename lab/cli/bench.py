@@ -8,8 +8,10 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
+from hushbid.protocol import ranges
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.runtime.command import say, verb
+from hushbid.protocol.runtime.ranged import ranged
 
 __all__ = ["bench_app"]
 
@@ -17,7 +19,7 @@ LONGEST_DELAY: Final = 1.0
 """Longest one-way delay of a measured network, in seconds: a session's time-outs allow no more."""
 
 _Owners: TypeAlias = Annotated[int, typer.Option(min=1, max=64, help="Number of owners.")]
-_Points: TypeAlias = Annotated[int, typer.Option(min=1, help="Points per owner.")]
+_Points: TypeAlias = Annotated[int, ranged(ranges.Count, help="Points per owner.")]
 _Bytes: TypeAlias = Annotated[int, typer.Option(min=1, max=900, help="Columns of a point, one byte each.")]
 
 bench_app = typer.Typer(help="Measure speed on this machine.", no_args_is_help=True)
@@ -66,8 +68,8 @@ def _show_rounds(result: Mapping[str, Any]) -> None:
 def _rounds(
     owners: _Owners = 4,
     points: _Points = 10_000,
-    columns: Annotated[int, typer.Option(min=1, help="Columns of a point.")] = 784,
-    rounds: Annotated[int, typer.Option(min=1, help="Number of timed rounds.")] = 1000,
+    columns: Annotated[int, ranged(ranges.Columns, help="Columns of a point.")] = 784,
+    rounds: Annotated[int, ranged(ranges.Count, help="Number of timed rounds.")] = 1000,
 ) -> dict[str, Any]:
     """Compare a session's rounds per second with those of a bare scatter-gather of the same frames."""
     from hushbid.lab.bench.rounds import bench_rounds
@@ -94,8 +96,8 @@ def _rules(
     owners: _Owners = 5,
     points: _Points = 11_000,
     columns: _Bytes = 784,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds of a session.")] = 1000,
-    repeats: Annotated[int, typer.Option(min=1, help="Sessions per setting.")] = 3,
+    rounds: Annotated[int, ranged(ranges.Count, help="Rounds of a session.")] = 1000,
+    repeats: Annotated[int, ranged(ranges.Count, help="Sessions per setting.")] = 3,
 ) -> dict[str, Any]:
     """Compare sealed sessions, with and without privacy, with `ask-all` without noise."""
     from hushbid.cli.progress import job_progress
@@ -145,9 +147,9 @@ def _points(
     owners: _Owners = 5,
     points: _Points = 11_000,
     columns: _Bytes = 784,
-    bought: Annotated[int, typer.Option(min=1, help="Points to buy.")] = 1000,
-    batch: Annotated[int, typer.Option(min=1, help="Points bought per round.")] = 20,
-    repeats: Annotated[int, typer.Option(min=1, help="Number of sessions.")] = 5,
+    bought: Annotated[int, ranged(ranges.Points, help="Points to buy.")] = 1000,
+    batch: Annotated[int, ranged(ranges.PointsOfRound, help="Points bought per round.")] = 20,
+    repeats: Annotated[int, ranged(ranges.Count, help="Number of sessions.")] = 5,
     delay: Annotated[
         float,
         typer.Option(
@@ -232,12 +234,14 @@ def _peers(
     owners: _Owners = 5,
     points: _Points = 11_000,
     columns: _Bytes = 784,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds per measurement.")] = 100,
+    rounds: Annotated[int, ranged(ranges.Count, help="Rounds per measurement.")] = 100,
     batches: Annotated[
         list[int] | None,
-        typer.Option("--batch", min=1, help="Points bought per round; may be repeated. [default: 1, 20]"),
+        ranged(
+            ranges.PointsOfRound, "--batch", help="Points bought per round; may be repeated. [default: 1, 20]"
+        ),
     ] = None,
-    repeats: Annotated[int, typer.Option(min=1, help="Measurements of each; the smallest counts.")] = 3,
+    repeats: Annotated[int, ranged(ranges.Count, help="Measurements of each; the smallest counts.")] = 3,
     python: Annotated[
         Path | None,
         typer.Option(
@@ -288,8 +292,8 @@ def _replay(
     owners: _Owners = 5,
     points: _Points = 11_000,
     columns: _Bytes = 784,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds of a session.")] = 1000,
-    repeats: Annotated[int, typer.Option(min=1, help="Replays per transcript.")] = 3,
+    rounds: Annotated[int, ranged(ranges.Count, help="Rounds of a session.")] = 1000,
+    repeats: Annotated[int, ranged(ranges.Count, help="Replays per transcript.")] = 3,
 ) -> dict[str, Any]:
     """Compare a curator's replay with its recorded session, and with reading the file alone."""
     from hushbid.lab.bench.replay import bench_replay
@@ -470,7 +474,7 @@ def _tender(
     owners: Annotated[int, typer.Option(min=2, max=10_000, help="K of the simulated sessions.")] = 1000,
     bought: Annotated[int, typer.Option(min=50, max=2000, help="Points to buy.")] = 200,
     delay: Annotated[
-        float, typer.Option(min=0.0, max=1.0, metavar="SECONDS", help="One-way network delay.")
+        float, typer.Option(min=0.0, max=LONGEST_DELAY, metavar="SECONDS", help="One-way network delay.")
     ] = 0.05,
     columns: Annotated[
         int, typer.Option(min=1, max=100_000, help="Bytes of a point of the distant owners.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from hushbid.protocol import limits
 from hushbid.protocol.config.meaning import in_force
@@ -17,7 +17,7 @@ _LEAST: Final = 3
 """Packed bytes of no label and no identifier."""
 
 
-def attribute_rooms(rule: str, parameters: Mapping[str, Any], columns: int, owners: int) -> dict[str, int]:
+def attribute_rooms(rule: str, parameters: Mapping[str, object], columns: int, owners: int) -> dict[str, int]:
     """The bytes that a box has for a packed label and identifier, by the name of the features' type.
 
     Args:
@@ -44,7 +44,7 @@ def attribute_rooms(rule: str, parameters: Mapping[str, Any], columns: int, owne
     return rooms
 
 
-def commitment_depth(parameters: Mapping[str, Any]) -> int:
+def commitment_depth(parameters: Mapping[str, object]) -> int:
     """The depth of the trees by which owners commit to their rows; 0: they do not.
 
     Args:

@@ -77,7 +77,7 @@ def invitation(
     return signed(Invitation, values, key)
 
 
-def check_invitation(read: Invitation, values: Mapping[str, Any], *, where: str) -> None:
+def check_invitation(read: Invitation, values: Mapping[str, object], *, where: str) -> None:
     """Raise `ConfigError` for an invitation that contradicts itself, or whose signature is not its curator's.
 
     Args:

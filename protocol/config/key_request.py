@@ -55,7 +55,7 @@ def key_request(
     return signed(KeyRequest, {**values, "public_key": key.public.text}, key)
 
 
-def check_request(request: KeyRequest, values: Mapping[str, Any], *, where: str) -> None:
+def check_request(request: KeyRequest, values: Mapping[str, object], *, where: str) -> None:
     """Raise `ConfigError` for a request that its key has not signed, or with a wrong key or a reserved name.
 
     Args:

@@ -15,11 +15,13 @@ from pydantic import (
     model_validator,
 )
 
-from hushbid.protocol.config.section import Section
+from hushbid.protocol import ranges
+from hushbid.protocol.config.section import FINITE, Section
 from hushbid.protocol.data.column import LabelKind
 from hushbid.protocol.data.dataset import Allowed, DataColumns, Dataset
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.intervals import within
 from hushbid.protocol.space.labels import LabelCode
 
 __all__ = ["SIMILARITY", "IdentifierKind", "LabelsSection", "reading"]
@@ -31,11 +33,8 @@ _OR_LEAVE: Final = "Or leave [labels] out, for all parties: points are then chos
 
 IdentifierKind: TypeAlias = Literal["integer", "text", "any"]
 """What a session may declare identifiers to be; "any": they are required, of either type."""
-Amount = Annotated[float, Field(allow_inf_nan=False)]
-Class = (
-    Annotated[int, Field(ge=-(2**63), lt=2**63)]
-    | Annotated[str, StringConstraints(min_length=1, max_length=200)]
-)
+Amount = Annotated[float, FINITE]
+Class = ranges.Int64 | Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
 class LabelsSection(Section):
@@ -46,7 +45,7 @@ class LabelsSection(Section):
     lower: Amount | None = None
     """Smallest amount that a label may be."""
     upper: Amount | None = None
-    similarity: Annotated[float, Field(gt=0, lt=1)] = SIMILARITY
+    similarity: ranges.Similarity = SIMILARITY
     """What the kernel of two points is multiplied by where they differ in their class, or by all of the range
     (`hushbid.protocol.space.labels`). The smaller, the more labels count.
     """
@@ -56,7 +55,7 @@ class LabelsSection(Section):
     def _are_whole_or_text(cls, classes: Any) -> Any:
         """Say what a class may be, in place of what each kind of it lacks."""
         for place, each in enumerate(classes if isinstance(classes, list) else ()):
-            whole = isinstance(each, int) and not isinstance(each, bool) and -(2**63) <= each < 2**63
+            whole = isinstance(each, int) and not isinstance(each, bool) and within(ranges.Int64, each)
             if not whole and not isinstance(each, str):
                 raise ValueError(
                     f"a class is a whole number of 64 bits or text, and number {place + 1} of the list is "

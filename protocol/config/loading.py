@@ -30,7 +30,7 @@ __all__ = [
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
-def validated(model: type[ModelT], values: Mapping[str, Any], *, where: str) -> ModelT:
+def validated(model: type[ModelT], values: Mapping[str, object], *, where: str) -> ModelT:
     """The model built from `values`.
 
     Args:

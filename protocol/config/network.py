@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import StringConstraints
 
-from hushbid.protocol.config.section import Section, matches
+from hushbid.protocol import ranges
+from hushbid.protocol.config.section import FINITE, Section, matches
 
 __all__ = ["NetworkSection", "TimeoutSection"]
 
-Seconds = Annotated[float, Field(gt=0, le=30 * 86400, allow_inf_nan=False)]
+Seconds = Annotated[ranges.Seconds, FINITE]
 
 
 class TimeoutSection(Section):

@@ -11,8 +11,9 @@ from typing import Annotated, Final, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
+from hushbid.protocol import ranges
 from hushbid.protocol.config.refusal import refusal
-from hushbid.protocol.config.section import PartyName, Section
+from hushbid.protocol.config.section import FINITE, PartyName, Section
 from hushbid.protocol.data import DataColumns
 from hushbid.protocol.data.dataset import Outside
 from hushbid.protocol.data.dialect import Dialect, declared_encoding
@@ -28,25 +29,14 @@ __all__ = [
     "ConsumerFile",
     "CuratorFile",
     "DataSection",
-    "LabelWeight",
-    "ModelSeed",
     "Money",
     "OwnerFile",
     "Ridge",
-    "SeedPoints",
 ]
 
 FilePath = Annotated[Path, Field(strict=False)]
-ModelSeed: TypeAlias = Annotated[int, Field(ge=0, lt=2**32)]
-"""A seed that scikit-learn accepts."""
-SeedPoints: TypeAlias = Annotated[int, Field(ge=1, le=1_000_000)]
-"""Number of points in a drawn seed set."""
-Money: TypeAlias = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
-"""An amount in whatever currency was agreed on."""
-LabelWeight: TypeAlias = Annotated[float, Field(ge=0.0, lt=1.0)]
-"""Strength of labels beside features, in the weights of points."""
-Ridge: TypeAlias = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
-"""λ of kernel mean matching."""
+Money: TypeAlias = Annotated[ranges.Money, FINITE]
+Ridge: TypeAlias = Annotated[ranges.Ridge, FINITE]
 RIDGE: Final = 1.0
 """The variance of φ for a kernel with k(x, x) = 1: a bought point then counts as a draw of what it stands
 for. With 0 the weights would fit D_v's sampling noise.
@@ -93,9 +83,9 @@ class DataSection(Section):
 class BudgetSection(Section):
     """``[budget]``: the largest (ε, δ) that a dataset may lose over its lifetime."""
 
-    epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    epsilon: Annotated[ranges.Epsilon, FINITE] | None = None
     """None: remove the budget, which needs `lift`."""
-    delta: Annotated[float, Field(gt=0, lt=1)] = 1e-5
+    delta: ranges.Delta = 1e-5
     neighbours: Literal["add-remove-one", "substitute-one"] | None = None
     """The neighbouring datasets that it compares. None: those of the recorded budget. For a first budget they
     are those of its charges: `add-remove-one` for an owner, `substitute-one` for the consumer.
@@ -187,7 +177,7 @@ class _DatasetFile(_PartyFile):
     """The data's lifetime ledger; None: beside the data, under their name and ``.ledger``."""
     budget: BudgetSection | None = None
     """The budget of the ledger; None: the recorded one."""
-    most_rows: Annotated[int, Field(ge=1)] | None = None
+    most_rows: ranges.Count | None = None
     """The most rows that the data ever have, which anybody may know: a session's δ is compared with it. None:
     with the number of rows, which whoever proposes sessions learns by the δ that are refused.
     """
@@ -225,7 +215,7 @@ class ConsumerFile(_DatasetFile):
     """D_v."""
     seed_set: FilePath | None = None
     """D_init: public, disjoint from D_v; None: draw `seed_points` points."""
-    seed_points: SeedPoints | None = None
+    seed_points: ranges.DrawnPoints | None = None
     """Number of points in a D_init drawn within the public bounds and kept in `state`; None: it is a file."""
     columns: DataSection = DataSection()
     target_file: FilePath | None = None
@@ -236,11 +226,11 @@ class ConsumerFile(_DatasetFile):
     """Labelled points to judge a downstream model by, if any."""
     model: str = "logistic"
     """Downstream model (`hushbid.consumer.learners`)."""
-    seed: ModelSeed = 0
+    seed: ranges.ModelSeed = 0
     """Seed of the downstream model."""
     ridge: Ridge = RIDGE
     """λ of the delivered points' weights (`hushbid.consumer.matching.match`)."""
-    label_weight: LabelWeight = LABEL_WEIGHT
+    label_weight: ranges.LabelWeight = LABEL_WEIGHT
     """Strength of labels in those weights (`hushbid.consumer.label_part`); 0: features alone."""
 
     @model_validator(mode="after")

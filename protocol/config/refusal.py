@@ -92,7 +92,7 @@ KINDS: Final[Mapping[str, Kind]] = {
 
 
 def refusal(
-    model: type[BaseModel], values: Mapping[str, Any], error: ValidationError, *, where: str
+    model: type[BaseModel], values: Mapping[str, object], error: ValidationError, *, where: str
 ) -> ConfigError:
     """The error for values that a model rejects.
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Final
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, AllowInfNan, BaseModel, ConfigDict
 
 from hushbid.protocol.errors import ConfigError
 
-__all__ = ["PartyName", "Section", "check_party_name", "is_party_name", "matches"]
+__all__ = ["FINITE", "PartyName", "Section", "check_party_name", "is_party_name", "matches"]
+
+FINITE: Final = AllowInfNan(False)
+"""What a range without a largest number (`hushbid.protocol.ranges`) does not demand."""
 
 
 def matches(pattern: str, otherwise: str) -> AfterValidator:

@@ -21,13 +21,13 @@ from pydantic import (
     model_validator,
 )
 
-from hushbid.protocol import limits
+from hushbid.protocol import limits, ranges
 from hushbid.protocol.config.boxes import attribute_rooms, commitment_depth
 from hushbid.protocol.config.completing import completed, features_of, with_columns
 from hushbid.protocol.config.labels import IdentifierKind, LabelsSection, reading
 from hushbid.protocol.config.meaning import digest_of, in_force
 from hushbid.protocol.config.network import NetworkSection, TimeoutSection
-from hushbid.protocol.config.section import PartyName, Section, matches
+from hushbid.protocol.config.section import FINITE, PartyName, Section, matches
 from hushbid.protocol.config.wishes import WishesSection
 from hushbid.protocol.crypto.blinding import MASK_BYTES
 from hushbid.protocol.crypto.commitment import opening_bytes
@@ -36,6 +36,7 @@ from hushbid.protocol.data.checks import check_dataset, check_identifiers, check
 from hushbid.protocol.data.column import Column, LabelKind
 from hushbid.protocol.data.dataset import DataColumns, Dataset
 from hushbid.protocol.data.schema import Schema
+from hushbid.protocol.intervals import within
 from hushbid.protocol.privacy.acquisition import RULES, herds
 from hushbid.protocol.space.herding import MOST_HERDED
 
@@ -58,7 +59,7 @@ __all__ = [
 ]
 
 
-Real = Annotated[float, Field(allow_inf_nan=False)]
+Real = Annotated[float, FINITE]
 PublicKeyText = Annotated[
     str,
     matches(
@@ -96,15 +97,15 @@ class SessionSection(Section):
     """``[session]``: the purchase."""
 
     name: PartyName
-    points: Annotated[int, Field(ge=1, le=limits.MAX_POINTS)]
+    points: ranges.Points
     """p, the most points to acquire."""
-    batch: Annotated[int, Field(ge=1, le=limits.MAX_BATCH)] | None = None
+    batch: ranges.PointsOfRound | None = None
     """b, the points bought per round; None: as many as give fifty rounds (`SessionFile.batch`)."""
     submission: Annotated[int, Field(ge=1, le=MOST_HERDED)] | None = None
     """The points that an owner submits under `tender`, rounded up to whole messages; None: p."""
-    seed_weight: Annotated[float, Field(gt=0, le=1)] | None = None
+    seed_weight: ranges.SeedWeight | None = None
     """The weight of a seed point relative to a bought point; None: `SEED_WEIGHT`."""
-    jitter: Annotated[float, Field(ge=0, le=1e6)] | None = None
+    jitter: ranges.Jitter | None = None
     """N, the number of points that the owners' mixture counts for as an estimate of the target, where noise
     hides the summary (`hushbid.protocol.space.jitter`); 0: scores have no jitter; None: see
     `SessionFile.jitter`.
@@ -118,9 +119,9 @@ class SessionSection(Section):
     takes an eighth of the time (docs/wire.md, "Numbered boxes"); None: see `SessionFile.numbered`. Those of
     `tender`, and of owners that commit to their rows, have anyway.
     """
-    min_owners: Annotated[int, Field(ge=1, le=limits.MAX_OWNERS)] = 1
+    min_owners: ranges.OwnerCount = 1
     """The session pauses with fewer present owners than this."""
-    delta: Annotated[float, Field(gt=0, lt=1)] = 1e-5
+    delta: ranges.Delta = 1e-5
     """The δ at which privacy is reported."""
     allow_nonprivate: bool = False
     """Required to be true for releases, rules or noise that protect nobody."""
@@ -139,7 +140,7 @@ class SessionSection(Section):
     """Seconds from each broadcast to the next, whoever has answered; None: a round ends with its slowest
     owner (DESIGN §3, "No feedback").
     """
-    column_values: Annotated[int, Field(ge=2, le=256)] | None = None
+    column_values: ranges.ColumnValues | None = None
     """Most different values in a column of points, if they are so few that a row of D_v may equal a public
     seed row by chance; None: no row of D_v may.
     """
@@ -149,18 +150,18 @@ class FeatureSection(Section):
     """``[features]``: the feature map φ and the public bounds that all parties scale by."""
 
     map: str = "paired"
-    dimension: Annotated[int, Field(ge=limits.MIN_DIMENSION, le=limits.MAX_DIMENSION)] = 140
-    gamma: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    dimension: ranges.Dimension = 140
+    gamma: Annotated[ranges.Gamma, FINITE]
     """The RBF kernel's γ on columns scaled to [0, 1]."""
-    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
+    seed: ranges.PublicSeed | None = None
     """Seed of W and b; None if the map is secret: the consumer then draws it (DESIGN §3, `sealed`)."""
     family: Literal["l2", "l1"] | None = None
     """Family of hash functions of the map `lsh`; None, here and in the next two: the map's own default."""
     cells: Annotated[int, Field(ge=2, le=limits.MAX_DIMENSION)] | None = None
     """Cells in a row of the map `lsh`, which has dimension/cells rows."""
-    bandwidth: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    bandwidth: Annotated[ranges.Bandwidth, FINITE] | None = None
     """Bandwidth of the hash functions of the map `lsh`, on columns scaled to [0, 1]."""
-    columns: Annotated[int, Field(ge=1, le=limits.MAX_COLUMNS)]
+    columns: ranges.Columns
     lower: Real | list[Real] = 0.0
     upper: Real | list[Real] = 1.0
 
@@ -239,7 +240,7 @@ class SettlementSection(Section):
     """Settle by noisy numbers (`hushbid.protocol.privacy.settlement`); otherwise by exact ones, which only
     the curator sees.
     """
-    epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    epsilon: Annotated[ranges.Epsilon, FINITE] | None = None
     """ε of the settlement alone, for one record of one owner added or removed, at the session's δ."""
 
     @model_validator(mode="after")
@@ -255,7 +256,7 @@ class NoiseSection(Section):
     """``[noise]``: the source of noise, and of keys that live as long as a session."""
 
     source: Literal["secure", "simulated"] = "secure"
-    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
+    seed: ranges.PublicSeed | None = None
     """Seed of simulated noise, which needs one; secure noise takes none."""
 
     @model_validator(mode="after")
@@ -284,7 +285,7 @@ class RosterSection(DraftRoster):
 
     @model_validator(mode="after")
     def _names_are_distinct(self) -> RosterSection:
-        if not 1 <= len(self.owners) <= limits.MAX_OWNERS:
+        if not within(ranges.OwnerCount, len(self.owners)):
             raise ValueError(f"a session has 1 to {limits.MAX_OWNERS} owners")
         if "consumer" in self.owners or "curator" in self.owners:
             raise ValueError("an owner cannot be named curator or consumer")

@@ -48,7 +48,7 @@ class SignedFile(Section):
     """Ed25519 signature, in base64."""
 
 
-def signed(kind: type[SignedFile], values: Mapping[str, Any], key: Identity) -> dict[str, Any]:
+def signed(kind: type[SignedFile], values: Mapping[str, object], key: Identity) -> dict[str, Any]:
     """The values of a signed file.
 
     Args:
@@ -60,7 +60,7 @@ def signed(kind: type[SignedFile], values: Mapping[str, Any], key: Identity) -> 
     return {**said, "signature": signature}
 
 
-def check_kind(kind: type[SignedFile], values: Mapping[str, Any], *, where: str) -> None:
+def check_kind(kind: type[SignedFile], values: Mapping[str, object], *, where: str) -> None:
     """Refuse a file of another format or version before its keys are examined.
 
     Raises:
@@ -78,7 +78,7 @@ def check_kind(kind: type[SignedFile], values: Mapping[str, Any], *, where: str)
         )
 
 
-def check_signature(values: Mapping[str, Any], key: PublicIdentity, *, whose: str, where: str) -> None:
+def check_signature(values: Mapping[str, object], key: PublicIdentity, *, whose: str, where: str) -> None:
     """Refuse a file whose signature does not hold.
 
     Args:
@@ -98,8 +98,8 @@ def check_signature(values: Mapping[str, Any], key: PublicIdentity, *, whose: st
         )
 
 
-def _statement(values: Mapping[str, Any]) -> bytes:
+def _statement(values: Mapping[str, object]) -> bytes:
     said = {key: value for key, value in values.items() if key != "signature"}
     # A file may contain what JSON cannot, such as a date: then we did not sign it, but must not crash on it.
     text = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
-    return _TAGS[values["format"]] + text.encode("utf-8", "surrogatepass")
+    return _TAGS[str(values["format"])] + text.encode("utf-8", "surrogatepass")

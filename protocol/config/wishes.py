@@ -13,7 +13,7 @@ from pydantic import (
     model_validator,
 )
 
-from hushbid.protocol import limits
+from hushbid.protocol import ranges
 from hushbid.protocol.config.section import PartyName, Section
 from hushbid.protocol.space.prices import MAX_BUDGET, MAX_PRICE, in_units
 
@@ -53,7 +53,7 @@ class WishesSection(Section):
     """Price of a point, by owner; either all owners have one or none does."""
     budget: Amount | None = None
     """The most that all points together may cost, checked before the session; None: no limit."""
-    caps: dict[PartyName, Annotated[int, Field(ge=1, le=limits.MAX_POINTS)]] = Field(default_factory=dict)
+    caps: dict[PartyName, ranges.Points] = Field(default_factory=dict)
     """Most points bought from an owner, enforced through its turns (`hushbid.protocol.session.turns`); other
     owners have no cap.
     """

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Final, Self, TypeVar
+from typing import Any, ClassVar, Final, Self, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.faults import faults
 
-__all__ = ["Parameters", "Registry"]
+__all__ = ["Keys", "Parameters", "Registry"]
+
+
+Keys: TypeAlias = Mapping[str, str | float]
+"""Keys of a table of the session file, with values that may be written there."""
 
 
 class Parameters(BaseModel):
@@ -76,7 +80,7 @@ class Registry(dict[str, type[T]]):
             raise ConfigError(self._unknown.format(name=name), advice=f"Choose one of: {', '.join(self)}.")
         return self[name]
 
-    def chosen(self, name: str, given: Mapping[str, Any]) -> tuple[type[T], Any]:
+    def chosen(self, name: str, given: Mapping[str, object]) -> tuple[type[T], Any]:
         """The class with that name, and its parameters built from the given keys.
 
         Raises:

@@ -37,10 +37,12 @@ from hushbid.protocol.runtime.ending import (
     tell,
 )
 from hushbid.protocol.runtime.interrupts import end_interrupted
+from hushbid.protocol.runtime.ranged import ranged, without_range
 from hushbid.protocol.runtime.telemetry.logs import LogFormat, LogLevel
 
 __all__ = [
     "HELP_OPTIONS",
+    "KIND",
     "OPTION",
     "JsonOption",
     "JsonResult",
@@ -103,6 +105,8 @@ _Rest = ParamSpec("_Rest")
 _Result = TypeVar("_Result")
 OPTION: Final = "option"
 """The key of a field's metadata under which its option is."""
+KIND: Final = "kind"
+"""The key under which the type is that `option` took, with its range."""
 
 
 def by_option(annotation: object) -> dict[str, object]:
@@ -118,11 +122,12 @@ def option(kind: Any, *declared: str, default: Any = None, **settings: Any) -> A
     """A dataclass's field that is also an option on the command line.
 
     Args:
-        kind: Its type, as Typer takes it.
+        kind: Its type, as Typer takes it; one that states a range is the option's too (`ranged`).
         declared: Its names on the command line; none: its own.
         default: `dataclasses.MISSING`: it is required.
     """
-    return field(default=default, metadata=by_option(Annotated[kind, typer.Option(*declared, **settings)]))
+    metadata = by_option(Annotated[without_range(kind), ranged(kind, *declared, **settings)]) | {KIND: kind}
+    return field(default=default, metadata=metadata)
 
 
 class KeywordFunction(Generic[_Arguments, _Options, _Result]):

@@ -205,12 +205,12 @@ def tell(text: str) -> None:
     sys.stdout.write(f"{printable_lines(text)}\n")
 
 
-def json_line(value: Mapping[str, Any]) -> str:
+def json_line(value: Mapping[str, object]) -> str:
     """An object as a line of JSON, with no character that a terminal acts on."""
     return printable_source(json.dumps(finite(value), allow_nan=False)) + "\n"
 
 
-def show_figures(figures: Mapping[str, Any], *, indent: str = "") -> None:
+def show_figures(figures: Mapping[str, object], *, indent: str = "") -> None:
     """Print figures for people, a line for each, one below the other."""
     shown = {printable(name): printable(str(value)) for name, value in figures.items()}
     width = max(map(len, shown))
@@ -249,6 +249,6 @@ def _print_error(kind: str, what: str, advice: str, code: int) -> None:
         _no_more_output()
 
 
-def _print_json(value: Mapping[str, Any]) -> None:
+def _print_json(value: Mapping[str, object]) -> None:
     sys.stdout.write(json_line(value))
     sys.stdout.flush()

@@ -23,7 +23,9 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from hushbid.protocol import ranges
 from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.intervals import within
 from hushbid.protocol.space.expansion import ANGLE_BITS, NORMAL_BITS, Expansion, WholeNumbers, normals
 
 __all__ = ["UNKNOWN", "LabelCode", "LabelTurns", "Labels", "listed_labels", "one_each"]
@@ -69,7 +71,7 @@ class LabelCode:
     upper: float = 0.0
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.similarity < 1.0:
+        if not within(ranges.Similarity, self.similarity):
             raise ConfigError(
                 f"labels.similarity is {self.similarity:g}, and two labels have one between 0 and 1.",
                 advice="Leave it out; or leave [labels] out, and labels have no part in the choice.",

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetPydanticSchema, StringConstraints
 from pydantic_core import PydanticCustomError, core_schema
 
-from hushbid.protocol import limits
+from hushbid.protocol import limits, ranges
 
 __all__ = [
     "Array",
@@ -49,7 +49,7 @@ __all__ = [
 _set: Final = object.__setattr__
 
 Array: TypeAlias = npt.NDArray[Any]
-Round: TypeAlias = Annotated[int, Field(ge=1, le=limits.MAX_POINTS)]
+Round: TypeAlias = ranges.Points
 Count: TypeAlias = Annotated[int, Field(ge=0, le=2**53)]
 Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$")]
 Text: TypeAlias = Annotated[str, StringConstraints(max_length=limits.MAX_TEXT)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hushbid.protocol import platform
+from hushbid.protocol import platform, ranges
 from hushbid.protocol.runtime.command import by_option, keywords_of, option
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ class AuditOptions:
         int | None, help="Runs on each of the two neighbouring datasets; default: the suite's own number."
     )
     confidence: float = option(float, default=0.95, help="Confidence of each lower bound on ε.")
-    jobs: int | None = option(int | None, min=1, help="Number of processes; default: one per core.")
-    seed: int = option(int, default=0, min=0, help="Seed of all noise: the same seed gives the same result.")
-    repeat: int = option(int, default=1, min=1, help="Audits per suite, each with different noise.")
+    jobs: int | None = option(ranges.Count | None, help="Number of processes; default: one per core.")
+    seed: int = option(ranges.Seed, default=0, help="Seed of all noise: the same seed gives the same result.")
+    repeat: int = option(ranges.Count, default=1, help="Audits per suite, each with different noise.")
     faults: bool = option(
         bool, "--faults", default=False, help="Audit planted faults only; each must be caught."
     )

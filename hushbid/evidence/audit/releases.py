@@ -73,7 +73,8 @@ _POINTS: Final = 5
 
 def registered(mechanism: str) -> ReleaseAttack:
     """Any private release of `RELEASES` that works with the default map, one broadcast at ε = 1."""
-    return _attack(_session(mechanism, epsilon=1.0, **RELEASES[mechanism].small_keys))
+    keys: Any = RELEASES[mechanism].small_keys
+    return _attack(_session(mechanism, epsilon=1.0, **keys))
 
 
 def gaussian() -> ReleaseAttack:

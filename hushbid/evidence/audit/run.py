@@ -20,8 +20,10 @@ from hushbid.evidence.audit.faults import FAULTS
 from hushbid.evidence.audit.statistic import Observations, fit
 from hushbid.evidence.audit.suites import SUITES, Expected, Suite, suite_of
 from hushbid.evidence.pool import results_of
+from hushbid.protocol import ranges
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.extras import need
+from hushbid.protocol.intervals import within
 
 __all__ = ["FEWEST_TRIALS", "AuditResult", "Progress", "audit", "choose"]
 
@@ -113,7 +115,8 @@ def audit(
     """
     if not 0.0 < confidence < 1.0:
         raise ConfigError(f"A confidence of {confidence} is impossible.", advice="Give one between 0 and 1.")
-    if min(jobs, repeats) < 1 or seed < 0 or (trials is not None and trials < FEWEST_TRIALS):
+    sound = within(ranges.Count, min(jobs, repeats)) and within(ranges.Seed, seed)
+    if not sound or (trials is not None and trials < FEWEST_TRIALS):
         raise ConfigError(
             "An audit's jobs, repeats, seed or trials are out of range.",
             advice=f"Give at least 1 job, 1 repeat, {FEWEST_TRIALS} trials, and a seed of 0 or more.",

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final, TypeAlias
 
 from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.accounting.validation import check_cost
 from hushbid.protocol.privacy.accounting.zcdp import bounded_range_rho, gaussian_rho, pure_rho
 
 __all__ = [
@@ -164,11 +165,7 @@ class ApproximateCost:
 
     def __post_init__(self) -> None:
         _check(self)
-        if not (math.isfinite(self.epsilon) and self.epsilon >= 0.0 and 0.0 <= self.delta < 1.0):
-            raise ConfigError(
-                f"A cost has epsilon {self.epsilon} and delta {self.delta}.",
-                advice="Its epsilon is at least 0, its delta at least 0 and below 1.",
-            )
+        check_cost("cost", self.epsilon, self.delta)
 
     @property
     def rho(self) -> float:

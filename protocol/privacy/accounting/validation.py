@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
+from hushbid.protocol import ranges
 from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.intervals import within
 
-__all__ = ["check_count", "check_delta", "check_delta_of", "check_epsilon", "check_positive"]
+__all__ = ["check_cost", "check_count", "check_delta", "check_delta_of", "check_epsilon", "check_positive"]
 
 
 def check_epsilon(epsilon: float) -> None:
@@ -16,7 +16,7 @@ def check_epsilon(epsilon: float) -> None:
 
 def check_delta(delta: float) -> None:
     """Raises ConfigError unless 0 < `delta` < 1."""
-    if not 0.0 < delta < 1.0:
+    if not within(ranges.Delta, delta):
         raise ConfigError(
             f"delta is {delta}; no guarantee can be stated for it.", advice="Set delta between 0 and 1."
         )
@@ -39,13 +39,22 @@ def check_delta_of(delta: float, rows: int, whose: str) -> None:
         )
 
 
+def check_cost(what: str, epsilon: float, delta: float) -> None:
+    """Raises ConfigError, which names `what`, unless it can have cost so much, or nothing."""
+    if not (within(ranges.SpentEpsilon, epsilon) and within(ranges.PureDelta, delta)):
+        raise ConfigError(
+            f"A {what} has epsilon {epsilon} and delta {delta}.",
+            advice="Its epsilon is at least 0, its delta at least 0 and below 1.",
+        )
+
+
 def check_positive(key: str, value: float) -> None:
     """Raises ConfigError, which names the key, unless `value` is positive and finite."""
-    if not (math.isfinite(value) and value > 0.0):
+    if not within(ranges.Positive, value):
         raise ConfigError(f"{key} is {value}.", advice=f"Set {key} to a positive number.")
 
 
 def check_count(key: str, value: int) -> None:
     """Raises ConfigError, which names the key, unless `value` is a whole number above 0."""
-    if value < 1 or value != int(value):
+    if not within(ranges.Count, value) or value != int(value):
         raise ConfigError(f"{key} is {value}.", advice=f"Set {key} to a whole number above 0.")

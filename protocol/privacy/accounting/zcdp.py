@@ -9,7 +9,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from hushbid.protocol import ranges
 from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.intervals import within
 
 __all__ = [
     "bounded_range_rho",
@@ -62,7 +64,7 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
 
 def epsilons_of_rho(rhos: npt.NDArray[np.float64], delta: float) -> npt.NDArray[np.float64]:
     """`epsilon_of_rho` of many ρ at once: float64 of shape (n,). An infinite ρ has an infinite ε."""
-    if not (np.all(rhos >= 0.0) and 0.0 < delta < 1.0):
+    if not (np.all(rhos >= 0.0) and within(ranges.Delta, delta)):
         worst = float(np.min(rhos, initial=0.0))
         raise ConfigError(
             f"No ε can be stated for rho {worst} at delta {delta}.", advice="Set delta between 0 and 1."

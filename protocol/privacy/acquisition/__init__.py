@@ -6,7 +6,7 @@ One file each, and one line of `RULES`; other packages add rules with `register_
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from hushbid.protocol.privacy.acquisition.ask_all import AskAll
 from hushbid.protocol.privacy.acquisition.base import AcquisitionRule, BidStanding
@@ -52,7 +52,7 @@ def herds(name: str) -> bool:
 
 
 def acquisition_rule(
-    name: str, parameters: Mapping[str, Any], *, owners: int, rounds: int, delta: float
+    name: str, parameters: Mapping[str, object], *, owners: int, rounds: int, delta: float
 ) -> AcquisitionRule:
     """The rule with that name, for a session (`AcquisitionRule`).
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from hushbid.protocol.privacy.accounting import Cost
 from hushbid.protocol.privacy.noise import Draw
-from hushbid.protocol.privacy.registry import Parameters
+from hushbid.protocol.privacy.registry import Keys, Parameters
 
 __all__ = ["AcquisitionRule", "BidStanding", "Noise"]
 
@@ -97,7 +97,7 @@ class AcquisitionRule(ABC):
         self.delta = delta
 
     @classmethod
-    def small_keys(cls, *, owners: int, rounds: int, delta: float) -> Mapping[str, Any]:
+    def small_keys(cls, *, owners: int, rounds: int, delta: float) -> Keys:
         """The keys that it needs in a session of few owners, as sweeps run; empty if it needs none.
 
         Raises:

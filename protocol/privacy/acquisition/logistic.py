@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field
 
+from hushbid.protocol import ranges
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.privacy.accounting import BoundedRangeCost, Cost, ask_epsilon
 from hushbid.protocol.privacy.acquisition.base import AcquisitionRule, BidStanding, Noise
 from hushbid.protocol.privacy.noise import Draw
-from hushbid.protocol.privacy.registry import Parameters
+from hushbid.protocol.privacy.registry import Keys, Parameters
 
 __all__ = ["Logistic", "LogisticParameters"]
 
@@ -40,7 +40,7 @@ SLACK_SHARE: Final = 0.25
 class LogisticParameters(Parameters):
     """Keys of `logistic`."""
 
-    epsilon: float = Field(gt=0)
+    epsilon: ranges.Epsilon
     """Bound on what all rounds' asks together reveal to an owner about one record of another owner."""
 
 
@@ -107,7 +107,7 @@ class Logistic(AcquisitionRule):
     )
 
     @classmethod
-    def small_keys(cls, *, owners: int, rounds: int, delta: float) -> Mapping[str, Any]:
+    def small_keys(cls, *, owners: int, rounds: int, delta: float) -> Keys:
         """An ε that is large enough for few owners, and not too large for the coins."""
         for epsilon in _EPSILONS:
             with suppress(ConfigError):

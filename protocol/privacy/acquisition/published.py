@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Self
+from typing import Self
 
-from pydantic import Field
-
+from hushbid.protocol import ranges
 from hushbid.protocol.privacy.acquisition.base import AcquisitionRule, BidStanding, Noise
 from hushbid.protocol.privacy.noise import Draw
 from hushbid.protocol.privacy.registry import Parameters
@@ -18,9 +17,9 @@ __all__ = ["Published", "PublishedParameters"]
 class PublishedParameters(Parameters):
     """Keys of the published auction."""
 
-    epsilon: float = Field(default=0.5, gt=0)
+    epsilon: ranges.Epsilon = 0.5
     """ε_auc of Algorithm 3, line 13."""
-    tau: Annotated[int, Field(ge=1)] | None = None
+    tau: ranges.Count | None = None
     """A point that was its owner's best τ times is asked for (line 14); None: ⌈K^(2/3)⌉ (Theorem 6)."""
 
     def tau_among(self, owners: int) -> int:

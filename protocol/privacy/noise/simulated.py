@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hushbid.protocol import ranges
 from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.intervals import within
 from hushbid.protocol.privacy.noise.base import Draw, check_byte_count
 
 __all__ = ["SimulatedNoise"]
@@ -30,7 +32,7 @@ class SimulatedNoise:
     protects = False
 
     def __init__(self, seed: int, party: str) -> None:
-        if seed < 0:
+        if not within(ranges.Seed, seed):
             raise ConfigError("The seed of simulated noise is negative.", advice="Set it to 0 or more.")
         label = party.encode()
         # The length comes first, so that no party, not even a nameless one, shares the stream of the bare

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-from hushbid.protocol import limits
+from hushbid.protocol import limits, ranges
 from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.intervals import within
 from hushbid.protocol.privacy.accounting.validation import check_delta
 from hushbid.protocol.privacy.registry import Registry
 from hushbid.protocol.privacy.releases.base import (
@@ -48,7 +49,7 @@ RELEASES: Final[Registry[ReleaseMechanism]] = Registry(
 register_release: Final = RELEASES.register
 
 
-def release_mechanism(name: str, parameters: Mapping[str, Any], setting: Setting) -> ReleaseMechanism:
+def release_mechanism(name: str, parameters: Mapping[str, object], setting: Setting) -> ReleaseMechanism:
     """The mechanism with that name, for one dataset and a fixed number of releases.
 
     Args:
@@ -60,12 +61,12 @@ def release_mechanism(name: str, parameters: Mapping[str, Any], setting: Setting
             of range; a dimension, count, bound or δ out of range; a budget that is too small.
     """
     dimension, releases, bound = setting.dimension, setting.releases, setting.norm_bound
-    if not limits.MIN_DIMENSION <= dimension <= limits.MAX_DIMENSION:
+    if not within(ranges.Dimension, dimension):
         raise ConfigError(
             f"Dimension {dimension} is not in {limits.MIN_DIMENSION}..{limits.MAX_DIMENSION}.",
             advice="Correct the feature map's dimension in the session file.",
         )
-    if not 1 <= releases <= limits.MAX_POINTS:
+    if not within(ranges.Points, releases):
         raise ConfigError(
             f"{releases} releases are not in 1..{limits.MAX_POINTS}.", advice="Correct the number of rounds."
         )

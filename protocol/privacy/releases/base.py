@@ -20,7 +20,7 @@ from pydantic import Field
 from hushbid.protocol.errors import LocalProtocolError
 from hushbid.protocol.privacy.accounting import Cost, merge_costs
 from hushbid.protocol.privacy.noise import Draw, drawn_type
-from hushbid.protocol.privacy.registry import Parameters
+from hushbid.protocol.privacy.registry import Keys, Parameters
 from hushbid.protocol.privacy.releases.aim import Aim
 from hushbid.protocol.privacy.releases.prior import Prior
 from hushbid.protocol.privacy.releases.random_walk import RandomWalk
@@ -243,11 +243,11 @@ class ReleaseMechanism(ABC):
     private: ClassVar[bool]
     Parameters: ClassVar[type[Parameters]] = Parameters
     Stream: ClassVar[type[ReleaseStream]] = ReleaseStream
-    planned_keys: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    planned_keys: ClassVar[Mapping[str, Keys]] = {}
     """Keys that a plan adds besides its ε, by ``target`` and ``summary``."""
-    small_keys: ClassVar[Mapping[str, Any]] = {}
+    small_keys: ClassVar[Keys] = {}
     """Keys besides its ε in a session of eight features, as sweeps and audits run."""
-    small_features: ClassVar[Mapping[str, Any]] = {}
+    small_features: ClassVar[Keys] = {}
     """Keys of ``[features]`` in such a session, if it does not work with the default map."""
 
     def __post_init__(self) -> None:  # noqa: B027 - optional

@@ -6,6 +6,7 @@ from typing import ClassVar, Final
 
 from pydantic import Field
 
+from hushbid.protocol import ranges
 from hushbid.protocol.privacy.accounting import Cost, DiscreteGaussianCost, gaussian_sigma
 from hushbid.protocol.privacy.noise import Draw
 from hushbid.protocol.privacy.releases.noisy_total import NoisyTotalParameters, NoisyTotalRelease
@@ -29,7 +30,7 @@ class GaussianParameters(NoisyTotalParameters):
     noise_key: ClassVar[str] = "sigma"
 
     sigma: float | None = Field(default=None, ge=SMALLEST_SIGMA)
-    epsilon_curator: float | None = Field(default=None, gt=0)
+    epsilon_curator: ranges.Epsilon | None = None
 
 
 class GaussianRelease(NoisyTotalRelease):

@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Final, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field, field_validator, model_validator
+from pydantic import field_validator, model_validator
 
+from hushbid.protocol import ranges
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.privacy.accounting import (
     BoundedRangeCost,
@@ -22,6 +23,7 @@ from hushbid.protocol.privacy.accounting import (
 )
 from hushbid.protocol.privacy.accounting.validation import check_delta
 from hushbid.protocol.privacy.noise import Draw
+from hushbid.protocol.privacy.registry import Keys
 from hushbid.protocol.privacy.releases.base import (
     Guarantee,
     Neighbours,
@@ -56,12 +58,12 @@ class MwemParameters(PrivateParameters):
     """
 
     calibration: Literal["published", "sound"]
-    step_epsilon: float | None = Field(default=None, gt=0)
-    epsilon: float | None = Field(default=None, gt=0)
-    steps: int = Field(ge=1)
-    eta: float = Field(gt=0, le=1)
-    first_epsilon: float | None = Field(default=None, gt=0)
-    first_steps: int | None = Field(default=None, ge=1)
+    step_epsilon: ranges.Epsilon | None = None
+    epsilon: ranges.Epsilon | None = None
+    steps: ranges.Count
+    eta: ranges.Share
+    first_epsilon: ranges.Epsilon | None = None
+    first_steps: ranges.Count | None = None
 
     def in_force(self, *, columns: int, owners: int) -> Self:
         """The keys without a first release that equals the others; see `Parameters.in_force`."""
@@ -166,12 +168,12 @@ class MwemRelease(ReleaseMechanism):
     private = True
     Parameters = MwemParameters
     Stream = MwemStream
-    planned_keys: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    planned_keys: ClassVar[Mapping[str, Keys]] = {
         "target": {"calibration": "sound", "steps": 1656, "eta": 0.1},
         "summary": {"calibration": "sound", "steps": 5, "first_steps": 1656, "eta": 0.1},
     }
     """The steps of DPDS §4."""
-    small_keys: ClassVar[Mapping[str, Any]] = {"calibration": "sound", "steps": 4, "eta": 0.05}
+    small_keys: ClassVar[Keys] = {"calibration": "sound", "steps": 4, "eta": 0.05}
 
     def __post_init__(self) -> None:
         parameters, setting = self.parameters, self.setting

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
+from hushbid.protocol import ranges
 from hushbid.protocol.errors import ConfigError, LocalProtocolError
 from hushbid.protocol.privacy.accounting import Cost, epsilon_of
 from hushbid.protocol.privacy.accounting.validation import check_delta
@@ -39,7 +40,7 @@ class NoisyTotalParameters(PrivateParameters):
     noise_key: ClassVar[str]
     """The key that states the noise directly."""
 
-    epsilon: float | None = Field(default=None, gt=0)
+    epsilon: ranges.Epsilon | None = None
 
     @property
     def noise(self) -> float | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -13,6 +12,7 @@ from pydantic import Field
 from hushbid.protocol.errors import ConfigError, LocalProtocolError
 from hushbid.protocol.privacy.accounting import Cost, count_epsilon, shifted_count_cost
 from hushbid.protocol.privacy.noise import Draw
+from hushbid.protocol.privacy.registry import Keys
 from hushbid.protocol.privacy.releases.noisy_total import (
     FilteredStream,
     NoisyTotalParameters,
@@ -104,7 +104,7 @@ class RaceRelease(NoisyTotalRelease):
     name = "race"
     Parameters = RaceParameters
     Stream = RaceStream
-    small_features: ClassVar[Mapping[str, Any]] = {"map": "lsh"}
+    small_features: ClassVar[Keys] = {"map": "lsh"}
 
     def __post_init__(self) -> None:
         if self.rows == 0:

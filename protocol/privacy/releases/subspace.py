@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -13,6 +12,7 @@ from pydantic import Field
 
 from hushbid.protocol import limits
 from hushbid.protocol.errors import ConfigError, LocalProtocolError
+from hushbid.protocol.privacy.registry import Keys
 from hushbid.protocol.privacy.releases.filtered_gaussian import ClippedStream, FilteredGaussianRelease
 from hushbid.protocol.privacy.releases.gaussian import GaussianParameters
 from hushbid.protocol.privacy.releases.prior import Prior
@@ -78,7 +78,7 @@ class SubspaceRelease(FilteredGaussianRelease):
     name = "subspace"
     Parameters = SubspaceParameters
     Stream = SubspaceStream
-    small_keys: ClassVar[Mapping[str, Any]] = {"directions": 4}
+    small_keys: ClassVar[Keys] = {"directions": 4}
 
     def __post_init__(self) -> None:
         directions, dimension = self.directions, self.dimension

@@ -6,16 +6,18 @@ The time is public, in UTC, and signed with the rest of the file (`SignedFile.ex
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Annotated, Final, TypeAlias
+
+from annotated_types import Ge, Le
 
 from hushbid.protocol.errors import ConfigError
 
-__all__ = ["DAYS_IN_FORCE", "MOST_DAYS", "check_in_force", "expiry"]
+__all__ = ["DAYS_IN_FORCE", "Days", "check_in_force", "expiry"]
 
 DAYS_IN_FORCE: Final = 30
 """How long an invitation or a request can be used, unless its author says otherwise."""
-MOST_DAYS: Final = 3650
-"""The longest that its author can say."""
+Days: TypeAlias = Annotated[int, Ge(1), Le(3650)]
+"""As long as its author can say."""
 
 _FORM: Final = "%Y-%m-%dT%H:%M:%SZ"
 _ASK_AGAIN: Final = (

@@ -76,7 +76,7 @@ class LineFile(Closing):
         file._closed = True
         return file
 
-    def append(self, record: Mapping[str, Any]) -> None:
+    def append(self, record: Mapping[str, object]) -> None:
         """Append one line wholly and durably, or leave the file unchanged.
 
         Raises:
@@ -95,7 +95,7 @@ class LineFile(Closing):
         self._size += len(data)
         self.lines.append(line)
 
-    def begin(self, header: Mapping[str, Any]) -> None:
+    def begin(self, header: Mapping[str, object]) -> None:
         """Append the first line, and make the file itself survive a power cut."""
         self.append(header)
         platform.sync_directory(self.path.parent)

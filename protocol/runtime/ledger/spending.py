@@ -19,6 +19,7 @@ from hushbid.protocol.privacy.accounting import (
     for_two_steps,
     merge_costs,
 )
+from hushbid.protocol.privacy.accounting.validation import check_cost
 from hushbid.protocol.privacy.releases import Neighbours
 
 __all__ = ["Spending", "SpendingKind", "checked_neighbours", "epsilon_of_spendings"]
@@ -77,11 +78,8 @@ class Spending:
                 )
         elif not self.costs:
             ApproximateCost(epsilon=self.epsilon, delta=self.delta, count=1)
-        elif not (math.isfinite(self.epsilon) and self.epsilon >= 0.0 and 0.0 <= self.delta < 1.0):
-            raise ConfigError(
-                f"A spending has epsilon {self.epsilon} and delta {self.delta}.",
-                advice="Its epsilon is at least 0, its delta at least 0 and below 1.",
-            )
+        else:
+            check_cost("spending", self.epsilon, self.delta)
 
     @property
     def charged(self) -> tuple[Cost, ...] | None:

@@ -18,6 +18,7 @@ from typing import Final
 
 import zmq
 
+from hushbid.protocol import limits
 from hushbid.protocol.errors import ConfigError, ConnectionFailed, LocalProtocolError
 from hushbid.protocol.limits import MAX_FRAME_BYTES, MAX_TARGET_BYTES, PEER_QUEUE_FRAMES
 from hushbid.protocol.wire.codec import HEADER_BYTES
@@ -106,7 +107,7 @@ def parse_address(text: str) -> Address:
         ConfigError: The text is not of this form.
     """
     match = _ADDRESS.fullmatch(text)
-    if match is None or (match["port"] != "*" and int(match["port"]) > 65535):
+    if match is None or (match["port"] != "*" and int(match["port"]) > limits.MAX_PORT):
         raise ConfigError(
             f"{text!r} is not an address.",
             advice="Write tcp://HOST:PORT, an IPv6 host in brackets: tcp://[::1]:5555.",

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from hushbid.protocol import limits
 from hushbid.protocol.errors import ConfigError, ConnectionFailed
 from hushbid.protocol.runtime.telemetry.log_events import LogEvent
 from hushbid.protocol.runtime.telemetry.logs import log
@@ -80,7 +81,13 @@ def parse_metrics_address(text: str) -> tuple[str, int]:
     """
     host, colon, port = text.rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
-    if not colon or not host or (":" in host and not bracketed) or not port.isdecimal() or int(port) > 65535:
+    if (
+        not colon
+        or not host
+        or (":" in host and not bracketed)
+        or not port.isdecimal()
+        or int(port) > limits.MAX_PORT
+    ):
         raise ConfigError(
             f"metrics = {text!r} is not an address to serve metrics at.",
             advice='Write HOST:PORT, as in "127.0.0.1:9464" or "[::1]:9464".',

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Final, NoReturn, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from hushbid.protocol import limits
+from hushbid.protocol import limits, ranges
 from hushbid.protocol.errors import ConfigError, DataError, LocalProtocolError
+from hushbid.protocol.intervals import within
 from hushbid.protocol.space.grid import Features
 from hushbid.protocol.space.labels import LabelCode, Labels
 
@@ -235,7 +235,7 @@ def check_seed(seed: int | bytes) -> None:
         LocalProtocolError: A byte seed whose length is not `SEED_BYTES`.
     """
     if isinstance(seed, int):
-        if seed < 0:
+        if not within(ranges.Seed, seed):
             raise ConfigError("The feature map's seed is negative.", advice="Correct it in the session file.")
     elif len(seed) != SEED_BYTES:
         raise LocalProtocolError(f"A secret seed of {len(seed)} bytes was given; it has {SEED_BYTES}.")
@@ -245,8 +245,8 @@ def _check(dimension: int, gamma: float, columns: int) -> None:
     for holds, what in (
         (dimension >= limits.MIN_DIMENSION, f"dimension {dimension} is below {limits.MIN_DIMENSION}"),
         (dimension <= limits.MAX_FEATURES, f"dimension {dimension} is above {limits.MAX_FEATURES}"),
-        (math.isfinite(gamma) and gamma > 0, f"gamma {gamma} is not a positive number"),
-        (1 <= columns <= limits.MAX_COLUMNS, f"{columns} columns are not in 1..{limits.MAX_COLUMNS}"),
+        (within(ranges.Gamma, gamma), f"gamma {gamma} is not a positive number"),
+        (within(ranges.Columns, columns), f"{columns} columns are not in 1..{limits.MAX_COLUMNS}"),
     ):
         if not holds:
             raise ConfigError(f"The feature map's {what}.", advice="Correct it in the session file.")

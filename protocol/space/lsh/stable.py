@@ -9,7 +9,9 @@ from typing import ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from hushbid.protocol import ranges
 from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.intervals import within
 from hushbid.protocol.space.expansion import cauchys, uniforms
 from hushbid.protocol.space.lsh.base import Cells, HashFamily, Points, Sampling, interval
 from hushbid.protocol.space.lsh.projection import ExactProjection
@@ -44,7 +46,7 @@ class StableFamily(HashFamily):
         power: int = 1,
         sampling: Sampling = "independent",
     ) -> None:
-        if not (math.isfinite(bandwidth) and bandwidth > 0.0):
+        if not within(ranges.Bandwidth, bandwidth):
             raise ConfigError(
                 f"Hash functions {self.name!r}: the bandwidth {bandwidth} is not positive.",
                 advice="Set it to a distance at which points count as near.",

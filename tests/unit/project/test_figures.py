@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.unit.project import figures
 
-MOST_LINES_WITH_ANY_MAPPING = 220
+MOST_LINES_WITH_ANY_MAPPING = 142
 MOST_BY_STRING = 12
 DEEPEST = 3
 MOST_WORDS = 70_000

@@ -15,6 +15,7 @@ import tomli_w
 from hushbid.catalogue import publishing
 from hushbid.catalogue.entry import SUFFIX, read_entry
 from hushbid.catalogue.kme import KmeRelease, feature_map_of
+from hushbid.catalogue.publish_options import PublishKme, PublishRace
 from hushbid.cli.app import main
 from hushbid.protocol.config.party import BudgetSection
 from hushbid.protocol.errors import BudgetExceeded, ConfigError, DataError
@@ -291,6 +292,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 COMMON = ("north.npz", "--name", "north", "--neighbours", "add-remove-one", "--epsilon", "1")
 BOUNDS = ("--lower", "0", "--upper", "1,2")
+PYTHON: Any = {"name": "north", "neighbours": "add-remove-one", "epsilon": 1.0}
 
 
 @pytest.mark.parametrize(
@@ -460,16 +462,25 @@ def test_a_seed_that_no_entry_can_have_is_refused_before_a_charge(
             }
         )
     )
-    for arguments, where in (
-        (("kme", *COMMON, "--session", "sealed.toml"), "--seed: seed: "),
-        (("kme", *COMMON, "--gamma", "2", *BOUNDS), "the options: seed: "),
-        (("race", *COMMON, "--bandwidth", "0.5", *BOUNDS), "the options: seed: "),
+    for arguments in (
+        ("kme", *COMMON, "--session", "sealed.toml"),
+        ("kme", *COMMON, "--gamma", "2", *BOUNDS),
+        ("race", *COMMON, "--bandwidth", "0.5", *BOUNDS),
     ):
         code, _, said = run(capsys, "publish", *arguments, "--seed", str(seed))
         assert code == 4
-        assert f"{where}should be less than or equal to {2**63 - 1}" in said
+        assert "'--seed'" in said
+        assert f"should be less than or equal to {2**63 - 1}" in said
         assert not (place / "north.npz.ledger").exists()
         assert entries(place) == []
+    for options in (
+        PublishKme("north.npz", **PYTHON, session="sealed.toml", seed=seed),
+        PublishKme("north.npz", **PYTHON, gamma=2.0, lower="0", upper="1", seed=seed),
+        PublishRace("north.npz", **PYTHON, bandwidth=0.5, lower="0", upper="1", seed=seed),
+    ):
+        with pytest.raises(ConfigError, match=f"seed: should be less than or equal to {2**63 - 1}"):
+            options.publish(place)
+        assert not (place / "north.npz.ledger").exists()
 
 
 def test_over_budget_ends_with_code_1(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

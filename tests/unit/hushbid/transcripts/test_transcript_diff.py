@@ -20,6 +20,7 @@ from hushbid.protocol.wire.messages import Hello, Ready, Target
 from hushbid.protocol.wire.values import Fields, Item, pack_value
 from hushbid.transcripts.diff import compare
 from hushbid.transcripts.diff_view import render_comparison
+from hushbid.transcripts.shapes import Comparison
 from tests.support import recorded_frames, transcripts
 from tests.support.recorded_frames import TICK, ask, bid, broadcast, frame, timer, weights
 from tests.support.transcripts import Step, fixed_salts
@@ -27,7 +28,7 @@ from tests.support.transcripts import Step, fixed_salts
 HEADER = transcripts.HEADER._replace(role="curator", party="curator")
 STEPS = recorded_frames.STEPS
 READY = Ready()
-Compare = Callable[..., dict[str, Any]]
+Compare = Callable[..., Any]
 
 
 def image(steps: list[Step], *, salt: bytes, header: Header = HEADER) -> bytes:
@@ -42,7 +43,7 @@ def image(steps: list[Step], *, salt: bytes, header: Header = HEADER) -> bytes:
 def compared(tmp_path: Path) -> Compare:
     """Records the steps in two files, with salts of their own, and compares these."""
 
-    def run(a: list[Step], b: list[Step], *, redacted: str = "", **options: Any) -> dict[str, Any]:
+    def run(a: list[Step], b: list[Step], *, redacted: str = "", **options: Any) -> Comparison:
         for name, steps in (("a", a), ("b", b)):
             content = image(steps, salt=name.encode())
             if name in redacted:
@@ -356,7 +357,7 @@ def test_a_hint_says_that_private_names_more_where_it_does(compared: Compare, re
     assert hint not in told(compared(STEPS, changed(5, None, ask("wren", 2)), redacted=redacted))
 
 
-def told(found: dict[str, Any]) -> str:
+def told(found: Comparison) -> str:
     """What people read."""
     console = Console(file=io.StringIO(), width=100)
     render_comparison(found, console)

@@ -37,7 +37,7 @@ def session(tmp_path: Path) -> Path:
 def parts_of(
     path: Path, choice: RecordSelection = EVERYTHING, *, private: bool = False, limit: int | None = None
 ) -> list[Any]:
-    parts = list(show(path, private=private, choice=choice, limit=limit))
+    parts: list[Any] = list(show(path, private=private, choice=choice, limit=limit))
     assert json.loads(json.dumps(parts, allow_nan=False)) == parts, "JSON must hold it as it is"
     assert [part["type"] for part in parts] == ["header", *["record"] * (len(parts) - 2), "end"]
     assert parts[-1]["records"] == len(parts) - 2

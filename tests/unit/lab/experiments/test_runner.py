@@ -409,9 +409,9 @@ def test_a_file_and_python_have_the_bounds_of_the_command_line(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("selection", "--epsilon", "nan"), "--epsilon"),
+        (("selection", "--epsilon", "nan"), "epsilons: nan is not a finite number"),
         (("selection", "--seed-weight", "nan"), "seed_weight: nan is not a finite number"),
-        (("rare", "--share", "2.0"), "--share"),
+        (("rare", "--share", "2.0"), "shares: 2.0 is above 1"),
         (("rivals", "--points", "0"), "--points"),
     ],
 )

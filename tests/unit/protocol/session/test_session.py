@@ -312,9 +312,8 @@ def test_no_unknown_key_of_an_open_table_slips_through(table: str, key: str) -> 
 def test_every_mechanism_makes_a_session_with_the_keys_that_it_says(name: str) -> None:
     known = RELEASES[name]
     table = {"mechanism": name, **({"epsilon": 1.0} if known.private else {}), **known.small_keys}
-    session = opened(
-        table, table, **{f"features__{key}": value for key, value in known.small_features.items()}
-    )
+    features: dict[str, Any] = {f"features__{key}": value for key, value in known.small_features.items()}
+    session = opened(table, table, **features)
     assert session.target.name == session.summary.name == name
     stated = [statement.epsilon for statement in session.privacy()[:2]]
     assert stated == ([pytest.approx(1.0, rel=1e-3)] * 2 if known.private else [None] * 2)
