@@ -11,7 +11,7 @@ from hushbid.catalogue.screening import ScreeningResult
 from hushbid.protocol import __version__
 from hushbid.protocol.printable import printable
 from hushbid.report.drawing import POLICY, drawing, page_style
-from hushbid.report.html import Html, data_script, element, fragment, table
+from hushbid.report.html import Html, data_script, document, element, header, numbers, table, words
 from hushbid.report.plots import BAR_OWNERS, bars, beside
 from hushbid.report.style import BLUE, GREEN, INK
 
@@ -22,30 +22,25 @@ _ROW_PIXELS: Final = 30
 
 def screening_page(result: ScreeningResult) -> str:
     """The page of a screening; it loads nothing from elsewhere."""
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("title", "Owners, screened by hushbid"),
-        element("style", page_style()),
+    main = element(
+        "main",
+        element("p", _basis(result)),
+        element("div", id="plot-owners", class_="plot"),
+        _owners(result),
+        element("h2", "Choices of owners"),
+        _subsets(result),
     )
-    body = element(
-        "body",
-        element("header", element("p", "Screening", class_="kicker"), element("h1", "Owners")),
-        element(
-            "main",
-            element("p", _basis(result)),
-            element("div", id="plot-owners", class_="plot"),
-            _owners(result),
-            element("h2", "Choices of owners"),
-            _subsets(result),
-        ),
+    return document(
+        b"<!DOCTYPE html>\n",
+        "Owners, screened by hushbid",
+        header("Screening", "Owners"),
+        main,
         element("footer", element("p", f"Made by hushbid {__version__}.")),
         data_script("screening", result.as_json()),
         drawing({"owners": _plot(result)}),
+        style=page_style(),
+        policy=POLICY,
     )
-    return fragment(Html("<!DOCTYPE html>\n"), element("html", head, body, lang="en"), Html("\n"))
 
 
 def _basis(result: ScreeningResult) -> str:
@@ -77,8 +72,7 @@ def _plot(result: ScreeningResult) -> LayoutDOM:
 
 
 def _owners(result: ScreeningResult) -> Html:
-    titles = ("MMD²", "± s.e.", "weight", "mass of points", "size", "ε", "δ")
-    columns = [("owner", "text"), *((title, "number") for title in titles), ("neighbours", "text")]
+    figures = numbers("MMD²", "± s.e.", "weight", "mass of points", "size", "ε", "δ")
     rows = [
         (
             row.candidate.owner,
@@ -93,16 +87,10 @@ def _owners(result: ScreeningResult) -> Html:
         )
         for row in result.ranking.owners
     ]
-    return table(columns, rows)
+    return table([*words("owner"), *figures, *words("neighbours")], rows)
 
 
 def _subsets(result: ScreeningResult) -> Html:
-    columns = [
-        ("owners", "text"),
-        ("MMD², best mixture", "number"),
-        ("± s.e.", "number"),
-        ("by size", "number"),
-    ]
     rows = [
         (
             ", ".join(subset.owners),
@@ -112,4 +100,4 @@ def _subsets(result: ScreeningResult) -> Html:
         )
         for subset in result.ranking.subsets
     ]
-    return table(columns, rows)
+    return table([*words("owners"), *numbers("MMD², best mixture", "± s.e.", "by size")], rows)

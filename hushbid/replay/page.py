@@ -15,7 +15,7 @@ from hushbid.protocol.names import CONSUMER, CURATOR, listed
 from hushbid.replay.beside import Beside
 from hushbid.replay.facts import Copy, Facts, Knowledge
 from hushbid.replay.knowledge import ABOUT
-from hushbid.report.html import Html, element, fragment, notice, own_file, packed_script
+from hushbid.report.html import Html, bullets, document, element, header, notice, own_file, packed_script
 
 __all__ = ["FIRST_BYTES", "broken_copies", "live_page_of", "page_of", "sessions_of", "waiting_page"]
 
@@ -57,45 +57,38 @@ def page_of(facts: Facts, beside: Beside | None = None) -> str:
         found = beside.difference
         place = None if found is None else {"round": found.round, "message": found.message}
         packed.append(packed_script("beside", _json({"facts": beside.other.as_json(), "difference": place})))
-    header = _header(facts) if beside is None else _header_of_two(facts, beside)
+    top = _header(facts) if beside is None else _header_of_two(facts, beside)
     main = [
         "" if beside is None else _compared(beside),
         element("div", id="player"),
         *_knowledge_sections(facts, beside),
     ]
-    return _page(title, sessions_of(facts, beside), header, main, _footer(facts, beside), packed)
+    return _page(title, sessions_of(facts, beside), top, main, _footer(facts, beside), packed)
 
 
 def live_page_of(facts: Facts) -> str:
     """The page of a session that runs; it asks for newer facts, and for what else is to be told."""
-    header = element(
-        "header",
-        element("p", _LIVE, class_="kicker"),
-        element("h1", facts.name),
-        element("p", _lead(facts, _counted_rounds(facts.planned)), class_="lead"),
-        _about(facts),
-    )
+    lead = element("p", _lead(facts, _counted_rounds(facts.planned)), class_="lead")
+    top = header(_LIVE, facts.name, lead, _about(facts))
     main = [element("div", id="live"), element("div", id="player"), _knowledge(facts.knowledge)]
     words = f"Shown by hushbid {__version__} from its parties' state directories. {_SYMBOLS}"
     footer = element("footer", element("p", words))
     title = f"{facts.name}: a hushbid session, live"
     packed = [packed_script("facts", _json(facts.as_json()))]
-    return _page(title, facts.session, header, main, footer, packed, live=True)
+    return _page(title, facts.session, top, main, footer, packed, live=True)
 
 
 def waiting_page() -> str:
     """The page of a session of which no party has begun; it is loaded anew once one has."""
-    header = element("header", element("p", _LIVE, class_="kicker"), element("h1", "Waiting"))
+    top, main = header(_LIVE, "Waiting"), [element("div", id="live")]
     footer = element("footer", element("p", f"Shown by hushbid {__version__}."))
-    return _page(
-        "Waiting for a hushbid session", "", header, [element("div", id="live")], footer, [], live=True
-    )
+    return _page("Waiting for a hushbid session", "", top, main, footer, [], live=True)
 
 
 def _page(
     title: str,
     session: str,
-    header: Html,
+    top: Html,
     main: Iterable[Html | str],
     footer: Html,
     packed: Sequence[Html],
@@ -104,28 +97,19 @@ def _page(
 ) -> str:
     """A page; without anything packed it has nothing to play."""
     scripts = (*_SCRIPTS[:1], *(("live.js",) if live else ()), *(_SCRIPTS[1:] if packed else ()))
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", name="hushbid-session", content=session),
-        element("meta", http_equiv="Content-Security-Policy", content=_LIVE_POLICY if live else _POLICY),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("title", title),
-        element("style", own_file(_PACKAGE, "page.css")),
-    )
-    body = element(
-        "body",
-        header,
-        element(
-            "main",
-            element("noscript", element("p", "This page plays a session with JavaScript, which is off.")),
-            *main,
-        ),
+    off = element("noscript", element("p", "This page plays a session with JavaScript, which is off."))
+    return document(
+        FIRST_BYTES,
+        title,
+        top,
+        element("main", off, *main),
         footer,
         *packed,
         element("script", *(own_file(_PACKAGE, name) for name in scripts)),
+        style=own_file(_PACKAGE, "page.css"),
+        policy=_LIVE_POLICY if live else _POLICY,
+        session=session,
     )
-    return fragment(Html(FIRST_BYTES.decode()), element("html", head, body, lang="en"), Html("\n"))
 
 
 def _json(value: Mapping[str, object]) -> bytes:
@@ -133,14 +117,8 @@ def _json(value: Mapping[str, object]) -> bytes:
 
 
 def _header(facts: Facts) -> Html:
-    return element(
-        "header",
-        element("p", "Replay of a session", class_="kicker"),
-        element("h1", facts.name),
-        element("p", _lead(facts), class_="lead"),
-        _about(facts),
-        *_notices(facts),
-    )
+    lead = element("p", _lead(facts), class_="lead")
+    return header("Replay of a session", facts.name, lead, _about(facts), *_notices(facts))
 
 
 def _about(facts: Facts) -> Html:
@@ -165,12 +143,8 @@ def _header_of_two(facts: Facts, beside: Beside) -> Html:
     for side, each in (("A", facts), ("B", beside.other)):
         title = element("h2", f"{side}: {each.name}", class_="whose")
         sides.append(element("div", title, element("p", _lead(each), class_="lead"), *_notices(each)))
-    return element(
-        "header",
-        element("p", "Replay of two recordings, side by side", class_="kicker"),
-        element("h1", f"{facts.name} and {beside.other.name}"),
-        element("div", *sides, class_="two"),
-    )
+    names = f"{facts.name} and {beside.other.name}"
+    return header("Replay of two recordings, side by side", names, element("div", *sides, class_="two"))
 
 
 def _compared(beside: Beside) -> Html:
@@ -250,7 +224,7 @@ def _broken(copy: Copy) -> Iterable[str]:
 
 def _knowledge(knowledge: Mapping[str, Knowledge], where: str = "", mark: str = "") -> Html:
     def column(title: str, lines: Iterable[str]) -> Html:
-        return element("div", element("h4", title), element("ul", *(element("li", line) for line in lines)))
+        return element("div", element("h4", title), bullets(lines))
 
     titles = {CURATOR: "The curator", CONSUMER: "The consumer", "owner": "An owner"}
     parts = [
@@ -274,10 +248,5 @@ def _footer(facts: Facts, beside: Beside | None) -> Html:
     parties = ", ".join(facts.copies)
     if beside is not None:
         parties = f"{parties} (A), and {', '.join(beside.other.copies)} (B)"
-    return element(
-        "footer",
-        element(
-            "p",
-            f"Made by hushbid {__version__} from the transcripts of: {parties}. {_SYMBOLS}",
-        ),
-    )
+    words = f"Made by hushbid {__version__} from the transcripts of: {parties}. {_SYMBOLS}"
+    return element("footer", element("p", words))

@@ -10,7 +10,7 @@ import gzip
 import html
 import json
 from base64 import b64encode
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib import resources
 from typing import Final
 
@@ -19,17 +19,24 @@ from hushbid.protocol.printable import printable, printable_lines, printable_sou
 __all__ = [
     "FIRST_BYTES",
     "SESSION",
+    "TABLE_ROWS",
     "Html",
+    "bullets",
+    "cut_table",
     "data_script",
+    "document",
     "element",
     "fragment",
+    "header",
     "notice",
+    "numbers",
     "own_file",
     "packed_script",
     "plot",
     "section",
     "table",
     "word",
+    "words",
 ]
 
 FIRST_BYTES: Final = b"<!DOCTYPE html>\n<!-- report of a hushbid session -->\n"
@@ -37,6 +44,8 @@ FIRST_BYTES: Final = b"<!DOCTYPE html>\n<!-- report of a hushbid session -->\n"
 SESSION: Final = b'<meta name="hushbid-session" content="'
 """The prefix of the session's name in a report's or a replay's title."""
 _VOID: Final = frozenset({"br", "img", "meta"})
+TABLE_ROWS: Final = 100
+"""Most rows of a long table; the others are counted, or summed up."""
 
 
 class Html(str):
@@ -70,12 +79,58 @@ def element(tag: str, /, *content: str | Html, **attributes: str) -> Html:
     return Html(f"<{tag}{given}>{fragment(*content)}</{tag}>")
 
 
+def document(
+    first: bytes, title: str, *body: Html, style: Html, policy: str, session: str | None = None
+) -> str:
+    """A page that loads nothing.
+
+    Args:
+        first: Its first line.
+        style: Its style sheet.
+        policy: What it may do: a content security policy.
+        session: What it names its session after, if it is of one.
+    """
+    named = [] if session is None else [element("meta", name="hushbid-session", content=session)]
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        *named,
+        element("meta", http_equiv="Content-Security-Policy", content=policy),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("title", title),
+        element("style", style),
+    )
+    return fragment(
+        Html(first.decode()), element("html", head, element("body", *body), lang="en"), Html("\n")
+    )
+
+
+def header(kind: str, title: str, *content: Html) -> Html:
+    """The top of a page: what kind of page it is, and its title."""
+    return element("header", element("p", kind, class_="kicker"), element("h1", title), *content)
+
+
+def bullets(lines: Iterable[str]) -> Html:
+    """A list."""
+    return element("ul", *(element("li", line) for line in lines))
+
+
+def words(*titles: str) -> list[tuple[str, str]]:
+    """Columns of words for a table."""
+    return [(title, "text") for title in titles]
+
+
+def numbers(*titles: str) -> list[tuple[str, str]]:
+    """Columns of numbers for a table."""
+    return [(title, "number") for title in titles]
+
+
 def table(columns: Iterable[tuple[str, str]], rows: Iterable[Iterable[str | Html]]) -> Html:
     """A table.
 
     Args:
-        columns: The title of each, and its class: ``number`` for right-aligned columns, or ``text``. Without
-            any title there is no head.
+        columns: As from `words` and `numbers`: the title of each, and its class. Without any title there is
+            no head.
         rows: The cells of each row, in the order of the columns.
     """
     titles = tuple(columns)
@@ -88,6 +143,21 @@ def table(columns: Iterable[tuple[str, str]], rows: Iterable[Iterable[str | Html
     ]
     titled = (element("thead", head),) if any(title for title, _ in titles) else ()
     return element("div", element("table", *titled, element("tbody", *body)), class_="table")
+
+
+def cut_table(
+    columns: Iterable[tuple[str, str]], rows: Sequence[Iterable[str | Html]], total: int | None = None
+) -> Iterable[Html]:
+    """A table of the first rows, and how many more there are; nothing without rows.
+
+    Args:
+        total: How many there are in all, if not as many as are given.
+    """
+    if not rows:
+        return
+    yield table(columns, rows[:TABLE_ROWS])
+    if (more := (len(rows) if total is None else total) - TABLE_ROWS) > 0:
+        yield element("p", f"And {more:,} more.")
 
 
 def plot(name: str, plots: Collection[str], *caption: str | Html, kind: str = "plot") -> Iterable[Html]:
@@ -107,14 +177,8 @@ def section(title: str, parts: Iterable[Html], *lead: str | Html) -> Iterable[Ht
 
 def notice(title: str, lines: Iterable[str], *, alert: bool) -> Html:
     """A box for a warning that must not be overlooked."""
-    items = [element("li", line) for line in lines]
-    return element(
-        "div",
-        element("strong", title),
-        element("ul", *items),
-        class_="notice alert" if alert else "notice",
-        role="note",
-    )
+    kind = "notice alert" if alert else "notice"
+    return element("div", element("strong", title), bullets(lines), class_=kind, role="note")
 
 
 def data_script(identifier: str, value: Mapping[str, object]) -> Html:

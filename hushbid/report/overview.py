@@ -26,14 +26,13 @@ _ENDINGS: Final = {
 """The meaning of exit codes: a redacted transcript gives no other reason for a party's end."""
 
 
-def judgement(figures: ReportFigures) -> tuple[Html, ...]:
+def judgement(figures: ReportFigures) -> Iterable[Html]:
     """The judgement in two sentences, the verdict before the session, and what to do next."""
-    model, privacy = figures.sentences
-    said = [element("p", *_coded(model), class_="judgement"), element("p", privacy, class_="judgement")]
+    for said in figures.sentences:
+        yield element("p", *_coded(said), class_="judgement")
     if figures.verdict is not None and figures.verdict.word is not None:
-        said.append(element("p", f"Before the session: {figures.verdict.summary()}.", class_="lead"))
-    said.append(element("p", *_coded(f"Next: {_next(figures)}"), class_="lead"))
-    return tuple(said)
+        yield element("p", f"Before the session: {figures.verdict.summary()}.", class_="lead")
+    yield element("p", *_coded(f"Next: {_next(figures)}"), class_="lead")
 
 
 def _coded(text: str) -> Iterable[str | Html]:
@@ -62,27 +61,23 @@ def _next(figures: ReportFigures) -> str:
     return f"{said} What owners should be paid is under Shares and settlement."
 
 
-def notices(figures: ReportFigures) -> tuple[Html, ...]:
+def notices(figures: ReportFigures) -> Iterable[Html]:
     """The end of the session in a sentence, then reservations about the figures."""
-    found = [element("p", _ending(figures), class_="lead")]
+    yield element("p", _ending(figures), class_="lead")
     unprotected = [statement for statement in figures.privacy if _against(statement)]
     if unprotected:
         reasons = [sentence(f"{each.protects}, from {each.against}: {each.why}") for each in unprotected]
         if any(_simulated(statement) for statement in unprotected):
             reasons.append("Every ε below is what secret noise of the same size would give.")
-        found.append(notice("Not everybody's data are protected", reasons, alert=True))
-    torn = [each.party for each in figures.transcripts if each.torn_bytes]
-    if torn:
-        why = (
-            f"The last record of {', '.join(torn)} was being written when the party stopped: it is left out."
-        )
-        found.append(notice("A transcript is torn", [why], alert=True))
+        yield notice("Not everybody's data are protected", reasons, alert=True)
+    if torn := ", ".join(each.party for each in figures.transcripts if each.torn_bytes):
+        why = f"The last record of {torn} was being written when the party stopped: it is left out."
+        yield notice("A transcript is torn", [why], alert=True)
     if figures.pictures is not None:
-        found.append(notice("Private rows", [PRIVATE_ROWS], alert=True))
+        yield notice("Private rows", [PRIVATE_ROWS], alert=True)
     if figures.missing:
         absent = [sentence(f"{each.what}: {each.why}") for each in figures.missing]
-        found.append(notice("Not shown here", absent, alert=False))
-    return tuple(found)
+        yield notice("Not shown here", absent, alert=False)
 
 
 def _ending(figures: ReportFigures) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from hushbid.protocol import __version__
 from hushbid.report.drawing import POLICY, drawing, page_style
 from hushbid.report.figures import ReportFigures
-from hushbid.report.html import FIRST_BYTES, Html, data_script, element, fragment
+from hushbid.report.html import FIRST_BYTES, Html, data_script, document, element, header
 from hushbid.report.overview import judgement, notices, tiles
 from hushbid.report.plots import plots_of
 from hushbid.report.sections import sections
@@ -19,34 +19,18 @@ __all__ = ["page_of"]
 def page_of(figures: ReportFigures) -> str:
     """The page of a report's figures."""
     plots = plots_of(figures)
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", name="hushbid-session", content=figures.session.identifier),
-        element("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("title", f"{figures.session.name}: report of a hushbid session"),
-        element("style", page_style()),
-    )
-    body = element(
-        "body",
-        _header(figures),
+    top = (*judgement(figures), *notices(figures), tiles(figures))
+    return document(
+        FIRST_BYTES,
+        f"{figures.session.name}: report of a hushbid session",
+        header("Report of a session", figures.session.name, *top),
         element("main", *sections(figures, frozenset(plots))),
         _footer(figures),
         data_script("figures", figures.as_json()),
         drawing(plots),
-    )
-    return fragment(Html(FIRST_BYTES.decode()), element("html", head, body, lang="en"), Html("\n"))
-
-
-def _header(figures: ReportFigures) -> Html:
-    return element(
-        "header",
-        element("p", "Report of a session", class_="kicker"),
-        element("h1", figures.session.name),
-        *judgement(figures),
-        *notices(figures),
-        tiles(figures),
+        style=page_style(),
+        policy=POLICY,
+        session=figures.session.identifier,
     )
 
 

@@ -14,15 +14,25 @@ from hushbid.protocol.session.guarantee import TRUSTED, PrivacyStatement
 from hushbid.report.appraisal import Appraisal
 from hushbid.report.figures import ReportFigures, TranscriptFacts
 from hushbid.report.gallery import pictures
-from hushbid.report.html import Html, element, fragment, plot, section, table
+from hushbid.report.html import (
+    TABLE_ROWS,
+    Html,
+    bullets,
+    cut_table,
+    element,
+    fragment,
+    numbers,
+    plot,
+    section,
+    table,
+    words,
+)
 from hushbid.report.incidents import Incidents
 from hushbid.report.overview import sentence
 from hushbid.report.rounds import SHOWN_ROUNDS
 
 __all__ = ["sections"]
 
-_TABLE_ROWS: Final = 100
-"""Most rows of a table; the others are summed up, or counted."""
 _ALWAYS: Final = ("chosen", "share", "disputed", "rounds absent in")
 """Columns of the owners' table that are informative even with nothing but zeros."""
 _UNKNOWN: Final = "–"
@@ -71,11 +81,11 @@ def _appraisal(figures: ReportFigures) -> Iterable[Html]:
         )
         for each in appraisal.choices
     ]
-    figures_of_each = _numbers("MMD²", "MMD² to test", "accuracy", "95 %", "effective points")
+    figures_of_each = numbers("MMD²", "MMD² to test", "accuracy", "95 %", "effective points")
     shares = appraisal.own.label_shares.line(MOST_SHOWN)
     parts = [
         *_model(appraisal),
-        table([*_text("choice"), *figures_of_each], rows),
+        table([*words("choice"), *figures_of_each], rows),
         *([element("p", f"Labels in per cent, {shares}.")] if shares else []),
         *_parts(appraisal),
     ]
@@ -115,13 +125,11 @@ def _model(appraisal: Appraisal) -> Iterable[Html]:
     ]
     if rows:
         metric = "R²" if model.metric == "r2" else "accuracy"
-        yield table([*_text("a model learns from"), *_numbers(metric, "95 %")], rows)
+        yield table([*words("a model learns from"), *numbers(metric, "95 %")], rows)
 
 
 def _parts(appraisal: Appraisal) -> Iterable[Html]:
     owners = sorted(appraisal.own.by_owner.items(), key=lambda item: -item[1].gain)
-    if not owners:
-        return
     plain = appraisal.choices[0].mmd2
     rows = [
         (
@@ -131,20 +139,10 @@ def _parts(appraisal: Appraisal) -> Iterable[Html]:
             _known(None if None in (part.mmd2_without, plain) else part.mmd2_without - plain, "+.5f"),  # type: ignore[operator]
             _known(part.weighted_mmd2_without, ".5f"),
         )
-        for name, part in owners[:_TABLE_ROWS]
+        for name, part in owners
     ]
-    figures = _numbers("points", "exact gain", "change of MMD² without it", "weighted MMD² without it")
-    yield table([*_text("owner"), *figures], rows)
-    if left := len(owners) - len(rows):
-        yield element("p", f"And {left:,} more.")
-
-
-def _text(*titles: str) -> list[tuple[str, str]]:
-    return [(title, "text") for title in titles]
-
-
-def _numbers(*titles: str) -> list[tuple[str, str]]:
-    return [(title, "number") for title in titles]
+    figures = numbers("points", "exact gain", "change of MMD² without it", "weighted MMD² without it")
+    return cut_table([*words("owner"), *figures], rows)
 
 
 def _known(value: float | None, form: str) -> str:
@@ -217,8 +215,8 @@ def _verdict(figures: ReportFigures) -> Iterable[Html]:
         for each in (() if verdict.rehearsal is None else verdict.rehearsal.staged)
     ]
     if rows:
-        ratios = _numbers("MMD² over a random choice's, with weights", "without weights")
-        yield table([*_text("made-up owners have"), *ratios], rows)
+        ratios = numbers("MMD² over a random choice's, with weights", "without weights")
+        yield table([*words("made-up owners have"), *ratios], rows)
 
 
 def _warnings(figures: ReportFigures) -> Iterable[Html]:
@@ -291,12 +289,12 @@ def _settlement(figures: ReportFigures, plots: Collection[str]) -> Iterable[Html
         for title, values, form in columns
         if values is not None and (any(values) or title in _ALWAYS)
     ]
-    titles = [*_text("owner"), *_numbers(*(title for title, _, _ in known[1:]))]
+    titles = [*words("owner"), *numbers(*(title for title, _, _ in known[1:]))]
     rows = [
         [_UNKNOWN if values[place] is None else form(values[place]) for _, values, form in known]
-        for place in order[:_TABLE_ROWS]
+        for place in order[:TABLE_ROWS]
     ]
-    if left := order[_TABLE_ROWS:]:
+    if left := order[TABLE_ROWS:]:
         rows.append(
             [
                 f"{len(left):,} other{'' if len(left) == 1 else 's'}",
@@ -368,7 +366,7 @@ def _privacy(figures: ReportFigures, plots: Collection[str]) -> Iterable[Html]:
         )
         for each in stated
     ]
-    titles = _text("protects", "from", "neighbouring datasets", "guaranteed", "as the paper claims")
+    titles = words("protects", "from", "neighbouring datasets", "guaranteed", "as the paper claims")
     not_guaranteed = [
         sentence(f"{each.protects}, from {each.against}: nothing is guaranteed, since {each.why}")
         for each in stated
@@ -380,7 +378,7 @@ def _privacy(figures: ReportFigures, plots: Collection[str]) -> Iterable[Html]:
     parts = (
         table(titles, rows),
         element("h3", "What is not guaranteed"),
-        element("ul", *(element("li", line) for line in not_guaranteed)),
+        bullets(not_guaranteed),
         *plot(
             "odometer",
             plots,
@@ -433,22 +431,19 @@ def _what_was_taken_out(figures: ReportFigures) -> Iterable[Html]:
 
 
 def _incident_table(incidents: Incidents) -> Iterable[Html]:
-    if not incidents.total:
-        return
     rows = [
         (
             _INCIDENT_NAMES.get(each.what, each.what),
             each.party or "not shown",
-            _UNKNOWN if each.round is None else f"{each.round:,}",
-            _UNKNOWN if each.seconds is None else f"{each.seconds:,.3f}",
+            _known(each.round, ","),
+            _known(each.seconds, ",.3f"),
             each.detail,
             each.told_by,
         )
-        for each in incidents.listed[:_TABLE_ROWS]
+        for each in incidents.listed
     ]
-    yield table([*_text("what", "whom"), *_numbers("round", "after s"), *_text("", "told by")], rows)
-    if more := incidents.total - len(rows):
-        yield element("p", f"And {more:,} more.")
+    columns = [*words("what", "whom"), *numbers("round", "after s"), *words("", "told by")]
+    return cut_table(columns, rows, incidents.total)
 
 
 # -- what it was made from --------------------------------------------------------------------------------
@@ -462,8 +457,8 @@ def _session(figures: ReportFigures) -> Iterable[Html]:
         ("identifier", element("code", facts.identifier)),
         ("p, points and rounds", f"{facts.points:,}"),
         ("K, owners", f"{facts.owners:,}, of whom {facts.min_owners:,} must be present"),
-        ("m, points of the validation set", _UNKNOWN if facts.m is None else f"{facts.m:,}"),
-        ("points of the seed set", _UNKNOWN if facts.seed_points is None else f"{facts.seed_points:,}"),
+        ("m, points of the validation set", _known(facts.m, ",")),
+        ("points of the seed set", _known(facts.seed_points, ",")),
         ("acquisition rule", _described(facts.acquisition, "rule")),
         ("release of the target", _described(facts.target, "mechanism")),
         *([] if tender else [("releases of the summary", _described(facts.summary, "mechanism"))]),
@@ -471,7 +466,7 @@ def _session(figures: ReportFigures) -> Iterable[Html]:
         ("noise", facts.noise),
         ("δ", f"{facts.delta:g}"),
     ]
-    return section("The session", [table(_text("", ""), rows)])
+    return section("The session", [table(words("", ""), rows)])
 
 
 def _described(section: Mapping[str, Any], name: str) -> str:
@@ -493,16 +488,16 @@ def _transcripts(figures: ReportFigures) -> Iterable[Html]:
             _state(each),
             _environment(each),
         )
-        for each in figures.transcripts[:_TABLE_ROWS]
+        for each in figures.transcripts
     ]
-    titles = [*_text("party and head"), *_numbers("records"), *_text("state", "recorded with")]
+    titles = [*words("party and head"), *numbers("records"), *words("state", "recorded with")]
     lead = (
         "Every record's digest holds, and so do the commitments of all private values that are there. "
         "Whether parties' files agree, ",
         element("code", "hushbid transcript verify"),
         " tells.",
     )
-    return section("The transcripts", [table(titles, rows)], *lead)
+    return section("The transcripts", cut_table(titles, rows), *lead)
 
 
 def _environment(transcript: TranscriptFacts) -> Html:
