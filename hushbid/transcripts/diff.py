@@ -24,7 +24,14 @@ from hushbid.protocol.machine.machine import Received, Send, SetTimer, Started
 from hushbid.protocol.transcript.reader import TranscriptReader
 from hushbid.protocol.transcript.record import Record, RecordedItem
 from hushbid.protocol.wire.values import Fields, Value
-from hushbid.transcripts.shapes import ComparedFile, Comparison, Difference, KindCounts, Parting, Setting
+from hushbid.transcripts.shapes import (
+    ComparedFile,
+    Comparison,
+    ItemDifference,
+    KindCounts,
+    Parting,
+    SettingPair,
+)
 from hushbid.transcripts.values import FRAME, encoded, header_fields, shortened, shown_frame
 from hushbid.transcripts.view import shown_record
 
@@ -67,7 +74,7 @@ def compare(left: Path, right: Path, *, private: bool = False, times: bool = Fal
     with TranscriptReader(left) as a, TranscriptReader(right) as b:
         _require_one_role(a, b)
         summary = _Summary(times=times, told_apart=told_apart)
-        configuration: list[Setting] = []
+        configuration: list[SettingPair] = []
         parting: Parting | None = None
         began = 0.0, 0.0
         for first, second in zip_longest(a, b):
@@ -223,7 +230,7 @@ def _parting(
     }
 
 
-def _has_parts(difference: Difference, a: Record | None, b: Record | None) -> bool:
+def _has_parts(difference: ItemDifference, a: Record | None, b: Record | None) -> bool:
     """Whether a private field present in both differs, so that `_paths` can locate the difference."""
     if a is None or b is None or None in (difference["a"], difference["b"]):
         return False
@@ -231,7 +238,9 @@ def _has_parts(difference: Difference, a: Record | None, b: Record | None) -> bo
     return any(all(name in private for private in values) for name in difference["fields"])
 
 
-def _differences(a: Record | None, b: Record | None, *, private: bool, times: bool) -> Iterator[Difference]:
+def _differences(
+    a: Record | None, b: Record | None, *, private: bool, times: bool
+) -> Iterator[ItemDifference]:
     pairs = zip_longest(() if a is None else a.items, () if b is None else b.items)
     for place, (first, second) in enumerate(pairs):
         fields: Sequence[str] = ()
@@ -258,9 +267,9 @@ def _paths(name: str, a: RecordedItem, b: RecordedItem, *, times: bool) -> Itera
     return iter((name,))
 
 
-def _differing(a: Fields, b: Fields, prefix: str = "") -> list[Setting]:
+def _differing(a: Fields, b: Fields, prefix: str = "") -> list[SettingPair]:
     """Entries of two maps that differ, those of maps within them by dotted names."""
-    found: list[Setting] = []
+    found: list[SettingPair] = []
     for name in _names(a, b):
         first, second = a.get(name), b.get(name)
         if isinstance(first, Mapping) and isinstance(second, Mapping):
@@ -270,10 +279,10 @@ def _differing(a: Fields, b: Fields, prefix: str = "") -> list[Setting]:
     return found
 
 
-def _configurations(a: RecordedItem, b: RecordedItem, *, private: bool) -> list[Setting]:
+def _configurations(a: RecordedItem, b: RecordedItem, *, private: bool) -> list[SettingPair]:
     """The differences between two transcripts' session files; for seeds only whether they differ."""
     first, second = a.public.get("configuration"), b.public.get("configuration")
-    found: list[Setting] = []
+    found: list[SettingPair] = []
     if isinstance(first, Mapping) and isinstance(second, Mapping):
         found = _differing(first, second)
     seeds = a.private.get("seeds"), b.private.get("seeds")

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hushbid.protocol.printable import printable
-from hushbid.transcripts.shapes import Comparison, KindCounts, Parting, Setting, Side
+from hushbid.transcripts.shapes import Comparison, KindCounts, Parting, SettingPair, Side
 from hushbid.transcripts.view import render_record, say, shown_json
 
 __all__ = ["parting_places", "render_comparison"]
@@ -68,7 +68,7 @@ def _one_transcript(found: Comparison) -> str:
     return f"They are one transcript, with the same head: {less} is a redacted copy of {more}."
 
 
-def _settings(differences: Sequence[Setting]) -> Iterator[str]:
+def _settings(differences: Sequence[SettingPair]) -> Iterator[str]:
     """One line per setting; settings that always differ share one line if there are many."""
     own = [each for each in differences if each["key"].startswith(_OF_EACH_SESSION)]
     many = len(own) > _LISTED
@@ -80,7 +80,7 @@ def _settings(differences: Sequence[Setting]) -> Iterator[str]:
         yield f"{len(own)} names, keys, addresses and nonces differ (in {names}; --json lists them)"
 
 
-def _difference(each: Setting) -> str:
+def _difference(each: SettingPair) -> str:
     key = printable(each["key"])
     if "private" in each:
         return f"{key} differs (--private shows how)"

@@ -7,11 +7,11 @@ from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 __all__ = [
     "ComparedFile",
     "Comparison",
-    "Difference",
+    "ItemDifference",
     "KindCounts",
-    "Missing",
+    "NotFound",
     "Parting",
-    "Setting",
+    "SettingPair",
     "Shown",
     "ShownEnd",
     "ShownHeader",
@@ -55,7 +55,7 @@ class ShownRecord(TypedDict):
     digest: str
 
 
-class Missing(TypedDict):
+class NotFound(TypedDict):
     """What was asked for and is nowhere, with what there is: kinds, peers, or the first and last round."""
 
     what: Literal["kind", "peer", "round"]
@@ -69,7 +69,7 @@ class ShownEnd(TypedDict):
     type: Literal["end"]
     records: int
     torn_bytes: int | None
-    missing: list[Missing]
+    missing: list[NotFound]
 
 
 Shown: TypeAlias = ShownHeader | ShownRecord | ShownEnd
@@ -89,7 +89,7 @@ class ComparedFile(TypedDict):
     redacted_fields: int
 
 
-class Setting(TypedDict):
+class SettingPair(TypedDict):
     """A key of the headers or session files with its two values; or `private`, that there are two."""
 
     key: str
@@ -98,7 +98,7 @@ class Setting(TypedDict):
     private: NotRequired[bool]
 
 
-class Difference(TypedDict):
+class ItemDifference(TypedDict):
     """An event or effect of two records: its place, both kinds (None past an end), and what differs."""
 
     place: int
@@ -111,7 +111,7 @@ class Parting(TypedDict):
     """The first record that differs, as `show` gives it from either; None past a file's end."""
 
     record: int
-    differences: list[Difference]
+    differences: list[ItemDifference]
     within: bool
     a: ShownRecord | None
     b: ShownRecord | None
@@ -133,8 +133,8 @@ class Comparison(TypedDict):
     same: bool
     a: ComparedFile
     b: ComparedFile
-    header: list[Setting]
-    configuration: list[Setting]
+    header: list[SettingPair]
+    configuration: list[SettingPair]
     parting: Parting | None
     kinds: dict[str, KindCounts]
     not_compared: int

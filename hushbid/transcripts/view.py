@@ -21,7 +21,7 @@ from hushbid.protocol.names import listed
 from hushbid.protocol.printable import printable, printable_source
 from hushbid.protocol.transcript.reader import TranscriptReader
 from hushbid.protocol.transcript.record import Header, Record, RecordedItem
-from hushbid.transcripts.shapes import Missing, Shown, ShownEnd, ShownHeader, ShownItem, ShownRecord
+from hushbid.transcripts.shapes import NotFound, Shown, ShownEnd, ShownHeader, ShownItem, ShownRecord
 from hushbid.transcripts.values import shortened, shown_frame, whole
 
 __all__ = [
@@ -126,12 +126,12 @@ class _Chosen:
                 continue
             yield shown_record(record, private=self._private, began=began, wanted=wanted)
 
-    def missing(self) -> list[Missing]:
+    def missing(self) -> list[NotFound]:
         asked: tuple[tuple[Literal["kind", "peer"], str | None, set[str]], ...] = (
             ("kind", self._choice.kind, self._kinds),
             ("peer", self._choice.peer, self._peers),
         )
-        found: list[Missing] = [
+        found: list[NotFound] = [
             {"what": what, "name": name, "there": sorted(there)}
             for what, name, there in asked
             if name is not None and name not in there
