@@ -21,8 +21,7 @@ __all__ = ["AuditOptions", "audit_machines"]
 class AuditOptions:
     """A request to audit; the options' help describes the fields.
 
-    Attributes:
-        progress: As `hushbid.evidence.audit.run.Progress`.
+    `progress` is `hushbid.evidence.audit.run.Progress`.
     """
 
     suites: Sequence[str] | None = field(

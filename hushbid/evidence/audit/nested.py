@@ -59,12 +59,7 @@ def against(session: Session, whom: str) -> Stated:
 
 @dataclass(frozen=True)
 class NestedAttack(ReleaseAttack):
-    """Both releases of the consumer, and the part that the attacker sees.
-
-    Args:
-        sees: The numbers that it sees.
-        release: Makes both, as `release_target` does.
-    """
+    """Both releases of the consumer, made by `release`, and the numbers of them that the attacker `sees`."""
 
     sees: Callable[[TargetRelease], Floats] = lambda released: released.embedding
     release: Callable[..., TargetRelease] = release_target

@@ -1,7 +1,7 @@
 """Audits: many runs on neighbouring datasets; half of them fit the attack, and half count its successes.
 
-Every run's noise has its own seed, so an audit's result depends only on its seed, and not on the number of
-processes that share the work.
+Every run's noise has its own seed, so a result depends on the audit's seed alone, not on the number of
+processes.
 """
 
 from __future__ import annotations
@@ -77,11 +77,7 @@ class AuditResult:
 
 
 def choose(names: Sequence[str], *, faults: bool = False) -> tuple[Suite, ...]:
-    """The suites with those names, or all of them, or those with a planted fault.
-
-    Raises:
-        ConfigError: There is no such suite, or names were given together with `faults`.
-    """
+    """The suites with those names, or all, or those with a fault; `ConfigError` if a name is unknown."""
     if names and faults:
         raise ConfigError(
             "Named suites and all planted faults exclude each other.", advice="Leave out one or the other."
@@ -124,8 +120,6 @@ def audit(
 
 
 class _Block(NamedTuple):
-    """Some runs of a suite."""
-
     suite: str
     seed: int
     repeat: int

@@ -71,8 +71,7 @@ class CallView:
     Attributes:
         frames: Kind and bytes of each frame, in order.
         calls: The calls among them.
-        expected: The frames that it would have been sent on D with the same noise; None: unknown to the
-            attacker.
+        expected: The frames that D would give with the same noise; None: unknown to the attacker.
     """
 
     frames: list[tuple[str, bytes]] = field(default_factory=list)
@@ -80,7 +79,6 @@ class CallView:
     expected: list[tuple[str, bytes]] | None = None
 
     def take(self, frame: Outgoing) -> None:
-        """Add a frame."""
         data, inner = frame.data, decode_frame(frame.data)
         message = decode_message(Direction.CURATOR_TO_OWNER, inner.body)
         if isinstance(message, Call):
@@ -92,7 +90,7 @@ class CallView:
 
     @property
     def shape(self) -> int:
-        """A number for the kinds and lengths of the frames, in their order."""
+        """A number for the kinds and lengths of the frames, in order."""
         return zlib.crc32(repr([(kind, len(data)) for kind, data in self.frames]).encode())
 
     @property
@@ -105,11 +103,7 @@ class CallView:
 
 @dataclass(frozen=True)
 class OwnerAttack(SessionAttack):
-    """A whole session: everything that an owner is sent, beside what it would have been sent on D.
-
-    Args:
-        knows_release: Whether the attacker has the consumer's release with its noise.
-    """
+    """A whole session: what an owner is sent, beside what D would give. It may know the release's noise."""
 
     knows_release: bool = True
 
@@ -193,7 +187,6 @@ def _summary() -> dict[str, Any]:
 
 
 def _points(feature_map: FeatureMap, *angles: float) -> Sequence[Floats]:
-    """One point at each angle."""
     return np.split(points_at_angle(feature_map, *angles), len(angles))
 
 

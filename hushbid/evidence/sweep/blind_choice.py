@@ -48,10 +48,7 @@ class Opened(NamedTuple):
 
 
 def opened(session: Session, weighed: Weighed, award: Award) -> list[Opened]:
-    """Open the boxes of an award, in its order, with the consumer's keys.
-
-    In a simulated session everybody has them.
-    """
+    """Open the boxes of an award, in its order, with the consumer's keys: everybody here has them."""
     weights = dict(weighed.weights)[award.round]
     mask = _mask(session, weighed, award.round, weights)
     found = []
@@ -149,8 +146,7 @@ class ChosenBox(NamedTuple):
 class ReferenceGreedy:
     """Greedy selection in the clear, round after round.
 
-    For honest owners it uses all their points, sent or not. For an owner that breaks the protocol it uses
-    what the owner said about its boxes.
+    It uses all points of honest owners, sent or not, and what dishonest owners said about their boxes.
     """
 
     def __init__(
@@ -164,11 +160,7 @@ class ReferenceGreedy:
         self._taken: dict[str, set[int]] = {owner: set() for owner in session.file.owners}
 
     def choose(self, number: int, bids: Mapping[str, Sequence[BidOnRecord]]) -> list[ChosenBox]:
-        """The best boxes of a round, best first.
-
-        Args:
-            bids: The bids of each present owner so far, this round's last.
-        """
+        """The best boxes of a round, best first, from each present owner's bids so far, this round's last."""
         weights = self._weights[number]
         mask = _mask(self._session, self._weighed, number, weights)
         found: list[ChosenBox] = []

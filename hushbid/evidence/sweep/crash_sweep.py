@@ -34,7 +34,7 @@ class CrashSetting(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """Planned crashes after which a session differed, and the difference in words."""
+    """The planned crashes after which a session differed, and the difference in words."""
 
     crashes: Crashes
     what: str
@@ -68,13 +68,9 @@ def sweep(
     jobs: int = 1,
     progress: Progress | None = None,
 ) -> SweepResult:
-    """Run a session once for each planned crash.
+    """Run a session once for each planned crash; `ConfigError` if there is no such session or party.
 
-    Args:
-        all_come: Whether a crash that never happens, because the party has no such step, is a failure.
-
-    Raises:
-        ConfigError: There is no such session, or no such party in it.
+    `all_come` makes a crash that never happens, because the party has no such step, a failure.
     """
     _, base = uncrashed(setting)
     for party in sorted({crash.party for crashes in plan for crash in crashes} - base.steps.keys()):

@@ -38,11 +38,7 @@ class SeedFailure(NamedTuple):
 
 @dataclass
 class FaultSweep:
-    """The outcome of a sweep, or of a part of it (docs/results.md).
-
-    Attributes:
-        digests: Digest of each session's transcripts, in the order of the seeds.
-    """
+    """The outcome of a sweep, or of a part of it (docs/results.md); `digests` are in the order of seeds."""
 
     sessions: int = 0
     again: int = 0
@@ -53,7 +49,6 @@ class FaultSweep:
     digests: list[bytes] = field(default_factory=list)
 
     def add(self, other: FaultSweep) -> None:
-        """Add the results of the next sessions."""
         for each in fields(self):
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
@@ -83,11 +78,9 @@ def sweep_faults(
     seconds: float | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> FaultSweep:
-    """Run the sessions of these seeds.
+    """Run the sessions of these seeds, each with one of `rules`, or of all if there are none.
 
-    Args:
-        rules: Acquisition rules that a seed chooses from; none: all.
-        jobs, seconds, progress: As `check_all`.
+    `jobs`, `seconds` and `progress` are those of `check_all`.
     """
     result = FaultSweep()
     for each in check_all(
@@ -120,11 +113,7 @@ def check_seed(seed: int, rules: Sequence[str] = ()) -> FaultSweep:
 
 
 def write_transcripts(seed: int, rules: Sequence[str], directory: Path) -> None:
-    """Run the session of a seed, and write every party's transcript.
-
-    Raises:
-        ConfigError: The directory cannot be created, or already exists.
-    """
+    """Run a seed's session and write all transcripts; `ConfigError` if the directory cannot be created."""
     try:
         directory.mkdir(parents=True)
     except OSError as error:

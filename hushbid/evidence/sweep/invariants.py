@@ -1,7 +1,4 @@
-"""The invariants of every session, whatever faults it had: one function each, in `INVARIANTS`.
-
-A function yields each violation in words.
-"""
+"""The invariants of every session, whatever its faults: each function yields violations in words."""
 
 from __future__ import annotations
 
@@ -395,17 +392,13 @@ INVARIANTS: Final[Mapping[str, Invariant]] = _named(
 
 
 def invariants_of(*, blind: bool, herds: bool) -> Mapping[str, Invariant]:
-    """The invariants of a session, by name.
-
-    Args:
-        blind, herds: As its rule (`AcquisitionRule`).
-    """
+    """The invariants of a session by name; `blind` and `herds` are those of its `AcquisitionRule`."""
     weighing = CURATOR_IS_BLIND if blind else CURATOR_WEIGHS
     return _named((*EVERYWHERE, *weighing, *(OWNERS_HERD if herds else ())))
 
 
 def broken(evidence: SessionEvidence) -> dict[str, list[str]]:
-    """The violated invariants, with their violations."""
+    """The violated invariants by name, each violation in words."""
     rule = evidence.session.rule
     held_to = invariants_of(blind=rule.blind, herds=rule.herds)
     found = {name: list(invariant(evidence)) for name, invariant in held_to.items()}

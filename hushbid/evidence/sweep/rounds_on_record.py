@@ -1,7 +1,7 @@
 """The rounds of a session, read from the frames and times in the curator's transcript alone.
 
-Nothing here asks the curator's machine or books, so that a bug there cannot hide itself. It shares only φ,
-the possible norms of φ, and the recorded check of sealed points' signatures.
+Nothing here asks the curator's machine or books, so a bug there cannot hide itself. It shares only φ, the
+possible norms of φ, and the recorded check of sealed points' signatures.
 """
 
 from __future__ import annotations
@@ -48,12 +48,7 @@ _Point: TypeAlias = Candidate | SealedCandidate
 
 
 class PointOnRecord(NamedTuple):
-    """A point that the curator received.
-
-    Attributes:
-        bid: Its bid.
-        candidate: The point; in a sealed point the SHA-256 of the box replaces the box.
-    """
+    """A point that the curator received; in a sealed one the SHA-256 of the box replaces the box."""
 
     owner: str
     bid: PointBid
@@ -71,11 +66,7 @@ class PointOnRecord(NamedTuple):
 
 
 class SentBroadcast(NamedTuple):
-    """A broadcast that the curator sent for the first time.
-
-    Attributes:
-        under: The round of the last weight computed before it.
-    """
+    """A broadcast sent for the first time; `under` is the round of the last weight computed before it."""
 
     owner: str
     under: int
@@ -114,12 +105,7 @@ class RecordedRound:
 
 @dataclass
 class Rounds:
-    """The record of all rounds.
-
-    Attributes:
-        points: Received points, by owner and the owner's number for them.
-        broadcasts: In the order in which they were sent.
-    """
+    """All rounds, points by owner and the owner's number for them, and broadcasts as first sent."""
 
     rounds: list[RecordedRound] = field(default_factory=list)
     points: dict[tuple[str, int], PointOnRecord] = field(default_factory=dict)
@@ -136,11 +122,9 @@ def rounds_on_record(session: Session, records: Iterable[Record]) -> Rounds:
 
 
 def mismatch(session: Session, point: PointOnRecord, weights: Weights) -> str:
-    """How a point differs from its features or its bid, in words; empty if it matches.
+    """How a point differs from its features or from its bid under a weight, in words; empty if it matches.
 
-    Args:
-        point: The point. If it is sealed, the curator sees neither the owner of its features nor its place.
-        weights: The weight under which it was bid.
+    Of a sealed point the curator sees neither the owner of its features nor its place.
     """
     features = point.candidate.features
     if not session.space.admits(features[None])[0]:
@@ -176,7 +160,6 @@ class RoundsReading(ABC):
         """End bidding if it is open."""
 
     def _end(self, now: float) -> bool:
-        """End the current round, if there is one."""
         if not self.found.rounds or self.found.rounds[-1].over is not None:
             return False
         self._close(now)

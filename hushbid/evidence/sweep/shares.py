@@ -22,9 +22,9 @@ _Vector: TypeAlias = npt.NDArray[np.float64]
 
 
 class BoughtPoint(NamedTuple):
-    """A bought point and its seller; `features` is its φ, int16 of shape (d,).
+    """A bought point, `features` its φ, int16 of shape (d,).
 
-    A point that is not `paid` belongs to S all the same.
+    One that is not `paid` belongs to S all the same.
     """
 
     owner: str

@@ -32,8 +32,7 @@ _TRICKLES: Final = 2
 class Stream:
     """Frames as bytes at both ends: the sender calls `packed`, the reader `taken`.
 
-    Args:
-        key: A key that both ends share, and nobody on the line knows.
+    Both ends share `key`, which nobody on the line knows.
     """
 
     def __init__(self, key: bytes) -> None:
@@ -99,10 +98,7 @@ class Stream:
 
 
 def garbled(data: bytes, rng: np.random.Generator) -> bytes:
-    """A frame's bytes with some added, removed or changed, often in its length.
-
-    It never removes a whole frame.
-    """
+    """A frame's bytes with some added, removed or changed, often in its length, but never all removed."""
     place = int(rng.integers(_HEAD if rng.random() < 0.5 else len(data)))
     count = int(rng.integers(1, _MOST + 1))
     way = int(rng.integers(4))

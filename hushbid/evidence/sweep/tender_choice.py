@@ -1,8 +1,8 @@
 """The choice of a tender, recomputed from the definitions alone, point by point, in integers.
 
 It is slow compared with the code that it checks (`hushbid.protocol.space.herding` and `terms`), and shares
-only φ, y and the aim with it. docs/protocol.md ("A tender") and docs/configuration.md ("Wishes") have the
-definitions.
+only φ, y and the aim with it. The definitions: docs/protocol.md ("A tender"), docs/configuration.md
+("Wishes").
 """
 
 from __future__ import annotations
@@ -44,11 +44,7 @@ class _RunningSums:
 
 
 def herded(features: Features, aim: Aim, count: int) -> list[int]:
-    """The rows that an owner submits, in order of choice, at most `count`.
-
-    Args:
-        features: φ of its rows, int16 of shape (n, d).
-    """
+    """The rows that an owner submits, in order of choice, at most `count`; `features` has shape (n, d)."""
     sums, left = _RunningSums(features, aim), list(range(len(features)))
     chosen: list[int] = []
     while left and len(chosen) < count:
@@ -76,11 +72,7 @@ class _Copy:
 
 
 class TenderMarket:
-    """The curator's choice among submitted points, within the session's wishes.
-
-    Args:
-        entries: Points of participating owners, each owner's in order of arrival.
-    """
+    """The curator's choice among submitted points, in order of arrival, within the session's wishes."""
 
     def __init__(self, session: Session, entries: Sequence[Entry]) -> None:
         self._session = session
@@ -99,11 +91,7 @@ class TenderMarket:
         self._copies = self._copies_of_each() if session.file.distinct else []
 
     def choose(self, features: Features, aim: Aim, count: int) -> list[Entry]:
-        """The bought points, in order.
-
-        Args:
-            features: φ of `entries`, in their order, int16 of shape (n, d).
-        """
+        """The bought points, in order; `features` is φ of `entries`, int16 of shape (n, d)."""
         sums = _RunningSums(features, aim)
         chosen: list[Entry] = []
         most = self._affordable(count)
@@ -142,7 +130,6 @@ class TenderMarket:
         return [row for row in rows if self._price(row) == least[self._point(row)]]
 
     def _point(self, row: int) -> object:
-        """What copies have in common."""
         return self._copies[row] if self._copies else row
 
     def _sellable(self) -> list[Fraction]:
