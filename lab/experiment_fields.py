@@ -95,8 +95,8 @@ class ExperimentOptions:
     Attributes:
         seeds: Their number, or the seeds themselves.
         jobs: Number of processes. Measured times are those of concurrent processes.
-        scheduler: Address of a Dask scheduler whose workers do the work. Each worker must find the data files
-            under the same paths. None: processes on this machine.
+        scheduler: Address of a Dask scheduler whose workers do the work, with the data files under the same
+            paths. None: processes on this machine.
         quick: Take unset options from `QUICK`: a smoke test whose numbers mean nothing.
         out: Directory for results; None: they are only returned.
         say: Called with what is being run.
@@ -122,11 +122,7 @@ class ExperimentOptions:
         return self.seeds
 
     def check(self) -> None:
-        """Refuse values that the verb's options would refuse, wherever they come from.
-
-        Raises:
-            ConfigError: As `refuse_out_of_bounds`.
-        """
+        """Refuse what the verb's options would refuse, wherever it comes from (`refuse_out_of_bounds`)."""
         refuse_out_of_bounds(type(self), {each.name: getattr(self, each.name) for each in fields(self)})
 
     def settled(self) -> Self:
@@ -139,12 +135,9 @@ class ExperimentOptions:
 
 
 def refuse_out_of_bounds(kind: type[ExperimentOptions], values: Mapping[str, Any]) -> None:
-    """Refuse values that are not numbers, or out of the bounds of the fields' options.
+    """Refuse `values` that are not numbers, or out of the bounds of the fields' options; None is unset.
 
     The command line checks bounds itself, but not NaN. Files and Python rely on this function.
-
-    Args:
-        values: Values by field name; None means unset.
 
     Raises:
         ConfigError: A numeric field has a value that is not a number (a boolean is not one), not finite, not

@@ -1,6 +1,6 @@
 """Measure rounds of another library: run its script as a process, and read its processes' clocks.
 
-The script may run in another environment, as the libraries require incompatible versions.
+The libraries require incompatible versions, so the script may run in another environment.
 """
 
 from __future__ import annotations
@@ -80,11 +80,7 @@ class PeerAbsent(Exception):
 
 
 def pythons(other: Path | None) -> dict[str, Path | None]:
-    """The Python that has each peer: this one, else `other`, or None.
-
-    Raises:
-        ConfigError: `other` does not run.
-    """
+    """The Python that has each peer: this one, else `other`, or None; `ConfigError` if `other` fails."""
     own = Path(sys.executable)
     homes: dict[str, Path | None] = {}
     for name, peer in PEERS.items():
@@ -121,13 +117,8 @@ def peer_rounds(
 ) -> tuple[str, RoundCost]:
     """Start a peer afresh and measure its rounds; returns its version and their cost.
 
-    Its processes are gone afterwards, however this ends.
-
-    Args:
-        python: The Python to run the script with; None: no Python has the library.
-
-    Raises:
-        PeerAbsent: It is not installed, or failed.
+    Its processes are gone afterwards, however this ends. Without a `python` that has the library, or if it
+    fails, this raises `PeerAbsent`.
     """
     if python is None:
         raise PeerAbsent(f"not installed: pip install '{peer.install}'")
@@ -148,11 +139,7 @@ def peer_rounds(
 
 
 class _Running(Closing):
-    """A running script and the processes that it starts.
-
-    Args:
-        place: Its working directory, and its directory for temporary files.
-    """
+    """A running script and the processes that it starts; `place` is its working and temporary directory."""
 
     def __init__(self, command: Sequence[str], place: Path) -> None:
         self._log = place / "stderr"
@@ -167,11 +154,7 @@ class _Running(Closing):
             )
 
     def until(self, word: str) -> str:
-        """Read its output up to the given word; returns the text after the word.
-
-        Raises:
-            PeerAbsent: It ended first, or took too long.
-        """
+        """Read output up to a word, and return what follows; `PeerAbsent` if it ended or took too long."""
         said = f"{_WORD} {word}"
         timer = threading.Timer(PATIENCE, self._kill)
         timer.start()
@@ -188,7 +171,6 @@ class _Running(Closing):
         raise PeerAbsent(f"made no rounds: {printable(last)[:_SHOWN_CHARACTERS]}")
 
     def go(self) -> None:
-        """Let it continue."""
         assert self.process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # The next read tells what became of it.
             self.process.stdin.write(b"\n")

@@ -34,14 +34,10 @@ _HOST: Final = "127.0.0.1"
 def relay(address: str, *, delay: float) -> Iterator[str]:
     """Run a relay to a curator for as long as the ``with`` lasts, and yield its address.
 
-    Each chunk is forwarded `delay` after it was read, in order, in both directions; bandwidth is unlimited.
-    Connections are accepted at once, even before the curator listens; data wait until it does. When one side
-    closes, the other is closed after the same delay, once it has received everything sent before. The relay
-    ends with the process that started it, however that ends.
-
-    Args:
-        address: The curator's address, tcp://HOST:PORT.
-        delay: Delay of each byte, in seconds.
+    Each chunk is forwarded `delay` seconds after it was read, in order, in both directions; bandwidth is
+    unlimited. Connections are accepted at once, even before the curator listens; data wait until it does.
+    When one side closes, the other is closed after the same delay, once it has received everything sent
+    before. The relay ends with the process that started it, however that ends.
 
     Raises:
         ConnectionFailed: The relay cannot be started, or cannot listen.
@@ -135,7 +131,6 @@ class _Side(asyncio.Protocol):
         self._opposite.hand_on()
 
     def data_received(self, data: bytes) -> None:
-        """Send a chunk on its way."""
         self._send(data)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002

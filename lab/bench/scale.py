@@ -1,8 +1,8 @@
 """`hushbid bench scale`: the cost of a session over K, p, b, n and d, fitted and extrapolated.
 
-Each cell is a session simulated in a process of its own (`scale_cell`). Cells differ from a base cell in one
-size. Costs are fitted by nonnegative least squares of relative errors. Their terms follow from the parties'
-work, so that every coefficient is a time or a size with a name.
+Each cell, a session simulated in a process of its own (`scale_cell`), differs from a base cell in one size.
+Costs are fitted by nonnegative least squares of relative errors. Terms follow from the parties' work, so that
+every coefficient is a time or a size with a name.
 """
 
 from __future__ import annotations
@@ -80,12 +80,7 @@ def _handed(cell: ScaleCell) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A cost as a sum of terms.
-
-    Attributes:
-        coefficients: Coefficient of each term by name in `TERMS`, in seconds or bytes.
-        worst: The largest relative error over the fitted cells.
-    """
+    """A cost as a sum of terms by name in `TERMS`, in seconds or bytes, with the largest relative error."""
 
     coefficients: Mapping[str, float]
     worst: float
@@ -128,8 +123,8 @@ def exponents(
 ) -> Mapping[str, Mapping[str, float]]:
     """The power of each size by which each cost of `TERMS` grows around the base: slopes of logarithms.
 
-    A cost's other terms make the powers smaller than they are far from the base. A power above 1 means growth
-    faster than the size.
+    A cost's other terms make the powers smaller than they are far from the base. Above 1 is faster than the
+    size.
 
     Args:
         measured: `cells_around` the base, each with its cost.
@@ -216,11 +211,7 @@ def bench_scale(*, rule: str, owners: int, say: Callable[[str], None]) -> dict[s
 
 
 def in_own_process(cell: ScaleCell) -> ScaleCost:
-    """Measure a cell's cost in a process that holds nothing else.
-
-    Raises:
-        HushbidError: The session is impossible or failed; the process has printed why.
-    """
+    """Measure a cell's cost in a process of its own; `HushbidError` if it failed and printed why."""
     # -P: do not import from the working directory.
     done = subprocess.run(
         [sys.executable, "-P", "-m", "hushbid.lab.bench.scale_cell"],

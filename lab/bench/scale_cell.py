@@ -90,20 +90,12 @@ class ScaleCost:
 
 
 def default_batch(rule: str) -> int:
-    """The default batch of a cell: 1 for a rule that buys one point at a time, else 2.
-
-    Raises:
-        ConfigError: There is no such rule.
-    """
+    """The default batch of a cell: 1 for a rule that buys one point at a time, else 2."""
     return 2 if RULES.known(rule).candidate_with_bid else 1
 
 
 def cell_of(text: str) -> ScaleCell:
-    """Read a cell from a JSON object with the fields of `ScaleCell`; `batch` is optional.
-
-    Raises:
-        ConfigError: The object is malformed, or its rule does not exist.
-    """
+    """Read a cell from JSON with the fields of `ScaleCell`, `batch` optional; `ConfigError` if malformed."""
     try:
         values = json.loads(text)
         if isinstance(values, dict) and isinstance(values.get("rule"), str):
@@ -119,10 +111,7 @@ def cell_of(text: str) -> ScaleCell:
 
 
 class _Shared(Simulation):
-    """A simulation that measures how its time is divided among roles.
-
-    Shares are measured by the wall clock, as asking for processor time takes longer than most steps.
-    """
+    """Divides a simulation's time among roles, by the wall clock, which is quicker to ask than most steps."""
 
     spent: dict[str, float]
 
@@ -147,11 +136,7 @@ class _Shared(Simulation):
 
 
 def session_of(cell: ScaleCell, names: list[str]) -> Session:
-    """The session of a cell, with simulated filtered Gaussian noise in both releases.
-
-    Raises:
-        ConfigError: The rule does not allow such a session.
-    """
+    """The session of a cell, with simulated filtered Gaussian noise; `ConfigError` if its rule forbids it."""
     rule = RULES.known(cell.rule)
     keys: dict[str, Any] = dict(rule.small_keys(owners=cell.owners, rounds=cell.rounds, delta=_DELTA))
     return open_session(
@@ -183,11 +168,7 @@ def session_of(cell: ScaleCell, names: list[str]) -> Session:
 
 
 def measure(cell: ScaleCell) -> ScaleCost:
-    """Run the session of a cell in this process, with one BLAS thread.
-
-    Raises:
-        HushbidError: The session is impossible or failed.
-    """
+    """Run the session of a cell here, with one BLAS thread; `HushbidError` if it is impossible or failed."""
     keep_one_blas_thread()
     generator = np.random.Generator(np.random.PCG64(_SEED))
     digits = len(str(cell.owners))
@@ -231,7 +212,6 @@ def measure(cell: ScaleCell) -> ScaleCost:
 
 
 def main() -> None:
-    """Measure the cell on stdin."""
     try:
         cost = measure(cell_of(sys.stdin.read()))
     except HushbidError as error:

@@ -29,8 +29,7 @@ def write_cluster(
 ) -> Path:
     """Write the parties' points and a cluster file with exact releases and `ask-all`.
 
-    Args:
-        whole: Whether points are bytes, like pixels, instead of float64.
+    With `whole`, points are bytes, like pixels, instead of float64.
     """
     generator = np.random.Generator(np.random.PCG64(_SEED))
 

@@ -1,7 +1,7 @@
 """Processor time of running processes, read from outside.
 
-Linux keeps a clock for each process (``clock_getcpuclockid``), in nanoseconds and with the threads that have
-ended. ``/proc/PID/stat`` has only hundredths of a second, the time of five rounds of a session.
+Linux keeps a clock for each process (``clock_getcpuclockid``), in nanoseconds and with its ended threads.
+``/proc/PID/stat`` has only hundredths of a second, the time of five rounds of a session.
 """
 
 from __future__ import annotations
@@ -26,12 +26,7 @@ _BETWEEN_LISTINGS: Final = 0.2
 
 @dataclass(frozen=True, slots=True)
 class RoundCost:
-    """The cost of rounds.
-
-    Attributes:
-        seconds: Wall-clock time.
-        processor_seconds: Processor time of all participating processes.
-    """
+    """The cost of rounds: wall-clock seconds, and processor seconds of all participating processes."""
 
     rounds: int
     seconds: float
@@ -39,7 +34,6 @@ class RoundCost:
 
     @property
     def rate(self) -> float:
-        """Rounds per second."""
         return self.rounds / self.seconds
 
 
@@ -99,11 +93,8 @@ class Watch(ABC):
 class ProcessorSampler(Watch):
     """Samples the processor time of a process's descendants in a background thread.
 
-    So processor time can be looked up for wall-clock times that become known only later, from a transcript.
-
-    Args:
-        launcher: The process whose descendants are sampled. It does not count itself, as it only starts them
-            and waits.
+    Wall-clock times that become known only later, from a transcript, can then be looked up. `launcher` itself
+    does not count, as it only starts the processes and waits.
     """
 
     def __init__(self, launcher: int) -> None:
@@ -118,11 +109,7 @@ class ProcessorSampler(Watch):
         return super().__enter__()
 
     def between(self, began: float, ended: float) -> float:
-        """Processor seconds between two times of `time.monotonic`, interpolated between readings.
-
-        Raises:
-            ValueError: There is no reading before the first time, or none after the second.
-        """
+        """Processor seconds between two monotonic times, interpolated; `ValueError` outside the samples."""
         times, spent = np.array(self._readings).reshape(-1, 2).T
         if not len(times) or began < times[0] or ended > times[-1]:
             raise ValueError("nothing was read at that time")

@@ -1,8 +1,7 @@
 """Methods that run a session: all parties' machines in this process, with simulated noise.
 
 The noise has the distribution that the stated ε needs, but whoever knows the seed could subtract it. Unless a
-method has its own rule, it uses `ask-all`, which buys the same points as `sealed` and `blind` without
-sealing.
+method has its own rule, it uses `ask-all`, which buys the points of `sealed` and `blind` without sealing.
 """
 
 from __future__ import annotations
@@ -144,11 +143,7 @@ tender without noise, which is greedy by what the session looks at, labels too."
 
 
 def opened(market: Market, method: SessionMethod, p: int, epsilon: float | None) -> Session:
-    """Open the session that buys p points.
-
-    Raises:
-        ConfigError: The settings contradict each other.
-    """
+    """Open the session that buys p points; `ConfigError` if the settings contradict each other."""
     asked = 1.0 if epsilon is None else float(epsilon)
     sections = {
         "session": {
@@ -172,11 +167,7 @@ def opened(market: Market, method: SessionMethod, p: int, epsilon: float | None)
 
 
 def buy(market: Market, method: SessionMethod, p: int, epsilon: float | None) -> Bought:
-    """Run the session to its end.
-
-    Raises:
-        HushbidError: It did not end well.
-    """
+    """Run the session to its end; `HushbidError` if it did not end well."""
     session = opened(market, method, p, epsilon)
     started = time.process_time()
     outcome = played(market, session)
@@ -188,11 +179,7 @@ def buy(market: Market, method: SessionMethod, p: int, epsilon: float | None) ->
 def played(
     market: Market, session: Session, tap: Callable[[str, str, Outgoing], None] | None = None
 ) -> SimulationOutcome:
-    """Run a session to its end, with row numbers as identifiers of the points.
-
-    Raises:
-        HushbidError: It did not end well.
-    """
+    """Run a session to its end, with row numbers as points' identifiers; `HushbidError` if it failed."""
     keep_one_blas_thread()  # The parties' processes do the same: the same sums in the same order.
     held = market.partition
     outcome = Simulation(

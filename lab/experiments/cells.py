@@ -1,8 +1,7 @@
 """A cell of an experiment: one configuration with one seed, and the file that keeps its measurement.
 
 A file is named by the digest of everything that the measurement depends on: configuration, seed, data and
-software. A file that is found therefore holds what would be measured again, and results of other software or
-data are never found.
+software. So results of other software or data are never found.
 """
 
 from __future__ import annotations
@@ -36,11 +35,7 @@ _PACKAGES: Final = ("numpy", "scipy", "scikit-learn", "opendp", "numkong")
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """One configuration with one seed.
-
-    Attributes:
-        data: Name and SHA-256 of each data file, in the order in which the experiment names them.
-    """
+    """One configuration with one seed, and name and SHA-256 of each data file, in the experiment's order."""
 
     experiment: str
     configuration: Configuration
@@ -64,11 +59,7 @@ class Cell:
         return _digest(self.identity)
 
     def check_data(self, paths: Sequence[Path]) -> None:
-        """Check that this process, perhaps on another machine, has the data that the identity names.
-
-        Raises:
-            ConfigError: The data differ, so that figures would be kept under a wrong name.
-        """
+        """Check that this process, perhaps on another machine, has the data named; else a `ConfigError`."""
         here = data_of(paths)
         if here == self.data:
             return
@@ -80,11 +71,7 @@ class Cell:
         )
 
     def check_software(self) -> None:
-        """Check that this process, perhaps on another machine, has the software that the identity names.
-
-        Raises:
-            ConfigError: The versions differ, so that figures would be kept under a wrong name.
-        """
+        """Check that this process, perhaps elsewhere, has the software named; else a `ConfigError`."""
         here, named = software(), self.identity["software"]
         if other := sorted(name for name in named if here.get(name) != named[name]):
             raise ConfigError(
@@ -125,7 +112,6 @@ class CellFiles:
         return None
 
     def write(self, cell: Cell, measured: Measured) -> None:
-        """Keep a measurement."""
         if self._directory is not None:
             kept = {"cell": cell.identity, "measured": measured, "sha256": _digest(measured)}
             content = json.dumps(kept, indent=1, allow_nan=False) + "\n"
@@ -137,11 +123,7 @@ class CellFiles:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file into a directory of results, replacing an earlier one.
-
-    Raises:
-        ConfigError: It cannot be written.
-    """
+    """Write a file into a directory of results, replacing an earlier one; `ConfigError` if it cannot be."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with in_place_of(path) as stream:
@@ -175,10 +157,7 @@ def software() -> Mapping[str, str]:
 def data_of(paths: Iterable[Path]) -> tuple[tuple[str, str], ...]:
     """Name and SHA-256 of each data file, for `Cell.data`; directories count with all their files.
 
-    Missing files are left for the experiment to report.
-
-    Raises:
-        ConfigError: A file cannot be read.
+    Missing files are left for the experiment to report; one that cannot be read is a `ConfigError`.
     """
     there = [file for path in paths for file in _files(path)]
     try:

@@ -1,7 +1,7 @@
 """Methods of choosing p points from the owners' data: private ones, and baselines.
 
-A method has a name and returns points only. Weighting points is up to the consumer and costs no privacy, so
-every method is judged with and without matching weights (`purchases`).
+A method returns points only. Weighting points is up to the consumer and costs no privacy, so every method is
+judged with and without matching weights (`purchases`).
 """
 
 from __future__ import annotations
@@ -30,11 +30,7 @@ class Method:
 
 
 def proportional(sizes: Mapping[str, int], p: int, generator: np.random.Generator) -> Selection:
-    """Random rows of each owner in proportion to its share of all points, by largest remainders.
-
-    Args:
-        p: Points to choose; all if there are fewer.
-    """
+    """Random rows of each owner by its share of all points, by largest remainders; all if fewer than p."""
     names = sorted(sizes)
     total = sum(sizes.values())
     p = min(p, total)
@@ -88,9 +84,5 @@ PRIVATE: Final = "private"
 
 
 def check_methods(names: Sequence[str]) -> None:
-    """Refuse unknown methods.
-
-    Raises:
-        ConfigError: There is no method of that name.
-    """
+    """Refuse unknown methods with a `ConfigError`."""
     refuse_unknown(names, METHODS, "method", "Methods")

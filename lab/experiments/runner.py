@@ -1,7 +1,7 @@
 """The runner of experiments: measures each pair of configuration and seed once, and keeps it in a file.
 
-An experiment defines its pairs, how to measure one, and how a configuration's measurements make a table row.
-The rest is common: processes, files, progress, tables, figures and the page.
+An experiment defines its pairs, how to measure one, and how measurements make a table row; the rest is
+common.
 """
 
 from __future__ import annotations
@@ -94,10 +94,7 @@ class Outcome(Generic[_Row]):
 
 
 def run(experiment: Experiment[Any, _Options, _Row], options: _Options) -> Outcome[_Row]:
-    """Measure what is not measured yet, and make all rows.
-
-    Args:
-        options: The request; with `out`, files are kept and written there.
+    """Measure what is not measured yet, and make all rows; with `out`, files are kept and written there.
 
     Raises:
         ConfigError: Options contradict each other, or the directory cannot be written.
@@ -137,11 +134,7 @@ def run(experiment: Experiment[Any, _Options, _Row], options: _Options) -> Outco
 
 
 def refuse_none(**wanted: Sequence[Any]) -> None:
-    """Refuse an experiment with nothing to run: it needs at least one of each of these, given by name.
-
-    Raises:
-        ConfigError: One of them is empty.
-    """
+    """Refuse an experiment with nothing to run: a `ConfigError` if any of these, by name, is empty."""
     if not all(wanted.values()):
         names = [name.replace("_", " ") for name in wanted]
         raise ConfigError(
@@ -151,11 +144,7 @@ def refuse_none(**wanted: Sequence[Any]) -> None:
 
 
 def refuse_unknown(names: Iterable[str], known: Iterable[str], what: str, several: str) -> None:
-    """Refuse unknown names; `several` is their plural, capitalized, for the message.
-
-    Raises:
-        ConfigError: A name is unknown.
-    """
+    """Refuse unknown names with a `ConfigError`; `several` is their plural, capitalized, for the message."""
     if unknown := sorted(set(names) - set(known)):
         raise ConfigError(
             f"There is no {what} {', '.join(unknown)}.", advice=f"{several} are: {', '.join(known)}."
@@ -169,7 +158,6 @@ def _cells(experiment: Experiment[Any, _Options, _Row], options: _Options) -> It
 
 
 def _rows(experiment: Experiment[Any, Any, _Row], measured: Mapping[Cell, Measured]) -> Iterator[_Row]:
-    """One row per configuration, in the order of first request."""
     found: dict[str, tuple[Configuration, list[Measured]]] = {}
     for cell, values in measured.items():
         found.setdefault(json.dumps(cell.configuration), (cell.configuration, []))[1].append(values)
@@ -192,11 +180,7 @@ def _measure(
     options: _Options,
     cell: Cell,
 ) -> Measured:
-    """Measure a cell, and return it as read from its file, so that rows do not depend on caching.
-
-    Raises:
-        ConfigError: As `Cell.check_software` and `Cell.check_data`.
-    """
+    """Measure a cell and return it as read from its file, so that rows do not depend on caching."""
     cell.check_software()
     cell.check_data(files(options, cell.configuration))
     found: Mapping[str, Any] = json.loads(json.dumps(measure(options, cell.configuration, cell.seed)))
