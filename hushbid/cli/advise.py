@@ -319,8 +319,7 @@ def _fitting(
 ) -> DataColumns:
     """How D_v is read; public rows and a seed set are read unchanged.
 
-    Raises:
-        ConfigError: Rows are to be clipped or dropped, and nothing gives the bounds.
+    It is a `ConfigError` to clip or drop rows where nothing gives the bounds.
     """
     from dataclasses import replace
 

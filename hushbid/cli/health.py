@@ -1,7 +1,4 @@
-"""`hushbid status --check`: whether parties are alive or have ended well, for health checks.
-
-`hushbid health` is its former name.
-"""
+"""`hushbid status --check`, formerly `hushbid health`: whether parties are alive or have ended well."""
 
 from __future__ import annotations
 
@@ -85,10 +82,6 @@ def named_places(context: typer.Context, states: Sequence[Path] | None, state: P
 
 
 def check_port(port: int | None, *, web: bool) -> None:
-    """Refuse `--port` where nothing is served.
-
-    Raises:
-        ConfigError: It is given without `--web`.
-    """
+    """Refuse `--port` without `--web`, with a `ConfigError`."""
     if port is not None and not web:
         raise ConfigError("--port belongs to --web.", advice="Give --web too.")

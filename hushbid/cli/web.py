@@ -1,7 +1,4 @@
-"""`hushbid status --watch --web`: a running session as a page for browsers on this machine.
-
-`hushbid watch --web` is its other name.
-"""
+"""`hushbid status --watch --web` (or `hushbid watch --web`): a running session as a page for browsers."""
 
 from __future__ import annotations
 
@@ -35,12 +32,9 @@ _GOES_ON: Final = "The session goes on again."
 
 
 def served(places: Sequence[Path], *, port: int | None, as_json: bool) -> dict[str, Any]:
-    """Serve a session until Ctrl-C or SIGTERM, even after it is over; its parties may start later.
+    """Serve a session until Ctrl-C or SIGTERM, even after it is over; its parties may start later, or again.
 
-    A session that was over goes on where a party is started again: so it is looked at all the time.
-
-    Args:
-        port: None: the system chooses one.
+    Without a `port` the system chooses one.
 
     Raises:
         ConfigError: A place is no directory, the places are of several sessions, or the port is taken.
@@ -123,13 +117,9 @@ class LiveState:
         return self._follower.facts
 
     def go_on(self, now: float) -> bool:
-        """Look again; returns whether there is anything new to serve.
+        """Look again, at `now` in seconds since 1970; returns whether there is anything new to serve.
 
-        Args:
-            now: Seconds since 1970.
-
-        Raises:
-            ConfigError: The transcripts are of several sessions, or two are one party's.
+        Transcripts of several sessions, or two of one party, are a `ConfigError`.
         """
         # A party reports its end only after it has written everything: a later reading is complete.
         self.look = self._watcher.look(now)
@@ -181,8 +171,6 @@ def _with_facts(told: bytes, facts: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class _Page:
-    """Makes the page of facts on demand."""
-
     facts: Facts | None
 
     def __call__(self) -> str:
