@@ -17,11 +17,9 @@ Rows = npt.NDArray[np.float64]
 
 
 def coded(session: Session, features: npt.NDArray[Any], labels: Labels | None) -> Rows:
-    """Features and, if labels take part in the selection, one more column with the label codes.
+    """Features, raw, shape (n, columns), and a column of label codes if labels take part in the selection.
 
-    Args:
-        features: Raw, shape (n, columns).
-        labels: None where a row has none; None: no row has one.
+    `labels` is None where a row has none, or altogether if no row has one.
     """
     rows = features.astype(np.float64)
     if session.space.labels is None:

@@ -92,16 +92,11 @@ def why_not_rehearsed(session: Session, rows: int, labels: Labels | None) -> str
 
 
 def looked_at(session: Session, validation: _Rows, seed_set: _Rows, *, drawn: bool = False) -> Rehearsal:
-    """The kernel's verdict before anything is played, for sets of any size.
+    """The kernel's verdict before anything is played, for raw sets of any size, shape (rows, columns).
 
     A D_v that is narrow relative to its bounds has a mean kernel value near 1, and so have all data within
-    bounds that are too wide. The seed set distinguishes the two cases: the kernel tells other rows from D_v,
-    or it does not.
-
-    Args:
-        validation: D_v, raw, shape (m, columns).
-        seed_set: D_init, raw, shape (n, columns).
-        drawn: Whether it is drawn within the bounds.
+    bounds that are too wide. The seed set, `drawn` within the bounds or not, distinguishes the two cases: the
+    kernel tells other rows from D_v, or it does not.
     """
     beside = kernel_beside(session, validation, seed_set)
     return Rehearsal((), mean_kernel(session, validation), beside, drawn)
@@ -238,8 +233,8 @@ def _stand_ins(
 ) -> Iterator[tuple[str, _Rows]]:
     """Kinds of owners, and `count` coded points of each; they repeat their rows of D_v.
 
-    The last kind can only speak against ``hopeless``. A seed set that is far from D_v is easily told from it,
-    whatever the noise: if owners' other points are like that, a choice by noisy totals is a good one.
+    The last kind can only speak against ``hopeless``: a seed set far from D_v is easily told from it,
+    whatever the noise, and if owners' other points are like that, a choice by noisy totals is a good one.
     """
     bounds, columns, schema = session.file.features, session.space.columns, session.file.rows or schema
     code = session.space.labels
@@ -301,11 +296,7 @@ def _played(
 
 
 def play(file: SessionFile, owner: Dataset, wanted: Dataset, seed_set: Points, seed: int) -> list[Candidate]:
-    """A session's purchase from one owner, with a map and noise of this seed; `wanted` replaces D_v.
-
-    Raises:
-        HushbidError: It cannot be played.
-    """
+    """One owner's points bought under a map and noise of this seed; `wanted` replaces D_v."""
     session = open_session(_of_one_owner(file, seed, exact=False))
     return _bought(session, owner, wanted, seed_set, lambda _share: None)
 
@@ -340,7 +331,7 @@ def _bought(
 def _of_one_owner(file: SessionFile, seed: int, *, exact: bool) -> SessionFile:
     """The session with an invented owner, map and noise; `exact`: without noise.
 
-    Under `tender` p points may exceed one message. There are then as many owners as needed.
+    Under `tender` p points may exceed one message: there are then as many owners as needed.
     """
     values = file.in_force()
     values["session"] |= {
@@ -380,7 +371,7 @@ def _compared(
 ) -> tuple[float, float, float, float]:
     """MMD² with weights, of the purchase and of a uniform choice; and the same without weights.
 
-    Of more than `MOST_COMPARED` rows, that many are compared: weights take memory in the square of them.
+    At most `MOST_COMPARED` rows are compared: weights take memory in the square of them.
     """
     space = session.space
     judge = Judge(space.scale(at_even_distances(target)), space.gamma)

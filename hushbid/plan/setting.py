@@ -122,11 +122,8 @@ def plan_setting(
 ) -> PlanSetting:
     """The setting by a session file or a cluster file, if any, and the command line, which takes precedence.
 
-    Args:
-        path: The file.
-        flags: The command line.
-        data: Directory of a cluster file's dataset, in place of the file's own path.
-        outside: Treatment of rows of its tables that do not fit, in place of the file's own.
+    `data` and `outside` replace the cluster file's dataset directory, and its treatment of rows that do not
+    fit.
 
     Raises:
         ConfigError: A value is missing, unknown or out of range.
@@ -164,8 +161,7 @@ def setting_of(
 ) -> PlanSetting:
     """A session as its consumer can plan it, knowing |D_v| and |D_init|, and perhaps an owner's points.
 
-    Raises:
-        ConfigError: A value cannot be planned with.
+    A value that cannot be planned with is a `ConfigError`.
     """
     values = file.model_dump() | {"roster": names_only(list(file.roster.owners)), "network": no_network()}
     flags = PlanFlags(validation=validation, seed_points=seed_points, owner_points=owner_points)
@@ -283,7 +279,7 @@ def plain_prior(session: Session, *, size: int, spread: int) -> Prior:
     """A prior of no points in particular, with the origin as centre, for figures that depend on no points.
 
     Args:
-        session: The session. Its releases get their number of directions, each along a coordinate.
+        session: Its releases get their number of directions, each along a coordinate.
         size: The assumed size of the seed set.
         spread: In units of 2^-15.
     """

@@ -36,8 +36,8 @@ class Wanted(Figures):
         share: Share of the owners' points that resemble the target, given by the caller.
         at_random: Expected wanted points among p bought at random. Weighed, the p have about as many
             effective points: 1.3 and 1.4 times that in the two measured cases.
-        case: The case of `says`: ``rare``, ``between`` or ``common`` by the share; ``drowned``: the choice is
-            expected to follow noise, whatever the share.
+        case: ``rare``, ``between`` or ``common`` by the share; ``drowned``: noise is expected to choose,
+            whatever the share.
         says: Whether it pays, by measured cases. Nothing in it is fitted.
     """
 
@@ -48,11 +48,7 @@ class Wanted(Figures):
 
 
 def check_share(share: float) -> None:
-    """Refuse an invalid share of wanted points.
-
-    Raises:
-        ConfigError: It is not in (0, 1].
-    """
+    """Refuse a share of wanted points outside (0, 1], with a `ConfigError`."""
     if not 0.0 < share <= 1.0:
         raise ConfigError(
             f"--wanted is {share:g}, and a share must be above 0 and at most 1.",
