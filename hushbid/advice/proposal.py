@@ -80,7 +80,7 @@ class Advice(Figures):
     Attributes:
         trials: The settings that were tried; the first is the proposal.
         effect: The requested ratio; None: ε was given.
-        own: The outcome of the proposal with D_v itself, if public rows stood for it, or if labels take part.
+        own: The outcome with D_v itself, if public rows stood for it, or if labels take part.
         labels: The model with labels in the selection and without, if public rows decided.
         verdict: The verdict on the proposal that `preflight` and `consumer` give, or else `hushbid plan`.
         by_rule: Whether the verdict is the rule of thumb's, as nothing was rehearsed.
@@ -378,11 +378,7 @@ def _width(request: Request, bounds: Bounds) -> Proposal:
 
 
 def median_gamma(dataset: Dataset, lower: Sequence[float], upper: Sequence[float]) -> float:
-    """γ for rows within these bounds, by the median rule as in proposals.
-
-    Raises:
-        DataError: All rows are equal.
-    """
+    """γ for rows within these bounds, by the proposals' median rule; `DataError` if all rows are equal."""
     return _power_of_two(_median_distance(dataset, Bounds(list(lower), list(upper)))[0])
 
 

@@ -92,7 +92,6 @@ class Request:
     rehearse: bool = True
 
     def rule(self, points: int) -> str:
-        """The rule of the played sessions."""
         return Sealed.name if self.in_rounds else default_rule(points)
 
     @property
@@ -107,9 +106,8 @@ class Trial(Figures):
 
     Attributes:
         kernel: `mean_kernel` of the rows.
-        rehearsal: The rehearsal; None: there was none.
-        expected: Without a rehearsal, MMD² relative to that of a uniform choice by the rule of thumb, without
-            weights.
+        rehearsal: None: there was none.
+        expected: Without a rehearsal, MMD² over a uniform choice's by the rule of thumb, without weights.
     """
 
     TOLD: ClassVar[Mapping[str, str]] = {"reach": "reach", "ratio": "ratio"}
@@ -222,15 +220,11 @@ class Trials:
         return list(self._found.values())
 
     def verdict(self, trial: Trial, own: Rehearsal | None) -> tuple[Word, str, bool]:
-        """The verdict on a trial and its reason: that of `preflight` and `consumer`, or of `hushbid plan`.
+        """The verdict on a trial and its reason, for the consumer's eyes: no proposed setting depends on it.
 
-        It is for the consumer's eyes: no proposed setting depends on it.
-
-        Args:
-            own: Its rehearsal with D_v itself, where public rows stood for it.
-
-        Returns:
-            The word, the reason, and whether both are the rule of thumb's.
+        `own` is its rehearsal with D_v itself, where public rows stood for it. The last value says whether
+        verdict and reason are the rule of thumb's, as in `hushbid plan`, or those of `preflight` and
+        `consumer`.
         """
         session = self.session(trial.gamma, trial.dimension, trial.epsilon)
         looked = self.looked_at(session, self.rows)
