@@ -54,7 +54,6 @@ class Subject:
     """A party that is about to take part, by its role and its name on the roster.
 
     Attributes:
-        file: Its own file.
         offline: Whether to make no network requests.
         rehearse: Whether the consumer rehearses the session.
         anyway: Whether a hopeless session would go on.
@@ -87,11 +86,7 @@ class Subject:
 
     @cached_property
     def pair(self) -> KeyPair | None:
-        """Its keys; None in an insecure session.
-
-        Raises:
-            HushbidError: They cannot be used.
-        """
+        """Its keys, `HushbidError` if they cannot be used; None in an insecure session."""
         return own_keys(self.session, self.file, expected=self.expected, party=self.name)
 
     @cached_property
@@ -104,9 +99,7 @@ class Subject:
     def datasets(self) -> Mapping[Path, Dataset]:
         """Its data by their files; a seed set not yet drawn is listed under its future file.
 
-        Raises:
-            ConfigError: No seed set can be drawn.
-            DataError: One of them cannot be read.
+        A file that cannot be read is a `DataError`, a seed set that cannot be drawn a `ConfigError`.
         """
         assert not isinstance(self.file, CuratorFile), "a curator has no data"
         if self.held is not None:
@@ -165,8 +158,7 @@ class Subject:
 def open_subject(options: PartyOptions) -> Subject:
     """The party that files and options describe. Its role is that of its own file.
 
-    Raises:
-        HushbidError: They cannot be read, form no session, or belong to nobody on its roster.
+    Files that cannot be read, form no session, or belong to nobody on its roster, are a `HushbidError`.
     """
     role = _role(options)
     file: PartyFile
@@ -226,7 +218,7 @@ def _curator_files(options: PartyOptions) -> tuple[SessionFile, CuratorFile]:
 
 
 def _role(options: PartyOptions) -> Role:
-    """The role of the given private file; without one, the invited party's role."""
+    """The role of the given private file; without one, the invited party's."""
     if options.config is None:
         invitation = path_of(options.invitation)
         invited = None if invitation is None or options.session else read_session(None, invitation).invited
