@@ -78,14 +78,7 @@ _TELLING: Final = (
 
 @dataclass(frozen=True)
 class Ended:
-    """Processes that have all ended.
-
-    Attributes:
-        curator, consumer: Their results.
-        owners: Results of owners that ended well, by name.
-        failed: How the others failed.
-        identifiers: Process ids, by party.
-    """
+    """Processes that have all ended: results of those that ended well, how others failed, and process ids."""
 
     curator: CuratorResult
     consumer: ConsumerResult
@@ -275,8 +268,8 @@ def run_parties(
 
     The failure of the curator or the consumer ends the run. So does that of an owner before the curator has
     begun the first round: its file or data are at fault, and its operator should know before the time for
-    enrolment is over. Later a failed owner counts as absent, as the protocol provides, and the run goes on if
-    the curator does. Owners that hang are stopped some seconds after the curator and the consumer have ended.
+    enrolment is over. Later a failed owner counts as absent, as the protocol provides. Owners that hang are
+    stopped some seconds after the curator and the consumer have ended.
 
     Args:
         follow: Called about ten times a second.
@@ -342,11 +335,7 @@ class _Processes:
             ) from None
 
     def watch(self, follow: Follow | None) -> None:
-        """Wait until all have ended, or the required ones have ended well and the others had their time.
-
-        Raises:
-            PartyFailed: One of them failed, and the run with it.
-        """
+        """Wait until all ended, or the required ones did well and the others had time; else `PartyFailed`."""
         needed = [process for process in self._processes if process.party.name in _NEEDED]
         failing: float | None = None
         leaving: float | None = None
@@ -393,11 +382,7 @@ class _Processes:
                 self._say(f"{process.party.name} | {line}")
 
     def ended(self) -> Ended:
-        """The processes' results; those that still run are stopped.
-
-        Raises:
-            LocalProtocolError: One ended well without a result.
-        """
+        """The processes' results; those that still run are stopped. All well ones must have a result."""
         printed: dict[str, dict[str, Any]] = {}
         failed: dict[str, str] = {}
         for process in self._processes:

@@ -1,6 +1,6 @@
 """A consumer's view of a finished session, from its state directory alone, for `hushbid results`.
 
-The transcript in the state directory identifies the session, and the files that the consumer took part with.
+The transcript there identifies the session, and the files that the consumer took part with.
 """
 
 from __future__ import annotations
@@ -68,8 +68,7 @@ class PurchaseDirectory:
     """A consumer's state directory of a finished session.
 
     Attributes:
-        state: The directory.
-        session: The session, as the transcript has it.
+        session: As the transcript has it.
         file: The private file that the consumer took part with.
         result: The result that the consumer ended with; None: an older version kept none.
     """
@@ -130,16 +129,10 @@ class Results(Figures):
 
 
 def open_purchase(state: Path, config: Path | None = None) -> PurchaseDirectory:
-    """Read the state directory of a consumer whose session is over.
+    """Read the state directory of a consumer whose session is over: that, its party's, or a run's directory.
 
-    Args:
-        state: The directory; or that of its party, or of a run.
-        config: The consumer's private file, if none is found.
-
-    Raises:
-        ConfigError: It is no consumer's, its session is not over, or its private file is missing.
-        DataError: A file of it cannot be read, or is of another session.
-        TranscriptDamaged: Its transcript's start is damaged.
+    `config` is the private file, if none is found there. A directory of no consumer, a session that is not
+    over and a missing private file are a `ConfigError`.
     """
     place = _place_of(state)
     _check_over(place)

@@ -84,8 +84,7 @@ def with_report(
 ) -> RunResult:
     """A run's result with a report of it, made from the curator's and the consumer's transcripts.
 
-    The report is the least important product of a run: a failure is printed, and the result is kept. The
-    curves of the baselines go to a file beside it.
+    A failure is printed, and the result is kept. The baselines' curves go to a file beside the report.
     """
     with _said("report", say):
         return replace(result, report=_reported(result, reference, directory))
@@ -95,10 +94,9 @@ def with_report(
 def with_replay(
     result: RunResult, directory: Path, say: Callable[[str], object] | None, training: Training = train_here
 ) -> RunResult:
-    """A run's result with a replay of it, made from all its transcripts. A failure costs only the replay.
+    """A run's result with a replay of its transcripts, made by `training`.
 
-    Args:
-        training: Where it is made, as it trains models.
+    A failure costs only the replay.
     """
     with _said("replay", say):
         # Another process has another working directory.

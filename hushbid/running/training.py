@@ -1,7 +1,4 @@
-"""Models trained in a process of their own, forked from one that has already imported scikit-learn.
-
-The process (`hushbid.running.training_process`) belongs to the launcher, which holds all data of a run.
-"""
+"""Models trained in a process forked from one that has already imported scikit-learn."""
 
 from __future__ import annotations
 
@@ -24,11 +21,7 @@ _ENDING_SECONDS: Final = 5.0
 
 
 class ForkedTraining:
-    """Calls functions in processes of a fork server (`hushbid.consumer.learners.Training`).
-
-    Args:
-        modules: Their imports, which the server does once.
-    """
+    """Calls functions in processes of a fork server, which imports `modules` once (`Training`)."""
 
     def __init__(self, server: ForkServer, modules: Sequence[str]) -> None:
         self._server, self._modules = server, modules
