@@ -78,11 +78,7 @@ class Recomputation:
         """The largest differences found, by quantity: in grid units, or relative."""
 
     def __call__(self, effect: Computation, outcome: Event | None) -> None:
-        """Redo one computation.
-
-        Raises:
-            ReplayDivergence: The result differs from the record.
-        """
+        """Redo one computation; `ReplayDivergence` if the result differs from the record."""
         if isinstance(outcome, CandidatesChecked) and self._boxes_gone:
             self.skipped[outcome.KIND] += 1
             return
@@ -197,7 +193,7 @@ class Recomputation:
 def recomputation(path: Path, config: Path) -> Callable[[Session, Header], Recomputation]:
     """A function that makes a `Recomputation` from session and header, using the party's own file.
 
-    The function raises ConfigError, DataError or KeyFileError if the party's files cannot be used.
+    It raises ConfigError, DataError or KeyFileError if the party's files cannot be used.
     """
 
     def make(session: Session, header: Header) -> Recomputation:
@@ -272,7 +268,6 @@ def _noise(path: Path) -> Iterator[npt.NDArray[Any]]:
 
 
 def _keys(path: Path) -> Iterator[bytes]:
-    """All keys of a transcript, in the order in which they were drawn."""
     for item in _recorded(path):
         held: Any = item.private
         if item.kind in (Scored.KIND, BlindScored.KIND) and held["ephemeral"]:

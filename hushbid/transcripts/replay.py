@@ -66,7 +66,7 @@ def replayed(
 
     Args:
         each: Called after every record, with its effects and the machine.
-        image: The transcript's bytes, if already read; otherwise they are read from the file.
+        image: The transcript's bytes, if already read.
         check: Makes, from session and header, the check of every computation against its recorded outcome.
 
     Raises:
@@ -110,8 +110,7 @@ def replayed(
 def opened_session(path: Path, header: Header, first: Record) -> Session:
     """The session in a transcript's first record; without seeds if it is redacted.
 
-    Raises:
-        DataError: The record has no usable session file, or has another version of the protocol.
+    A record without a usable session file, or with another version of the protocol, is a `DataError`.
     """
     try:
         check_version(header.protocol)

@@ -86,7 +86,6 @@ class RecordAccount:
         broadcasts: Round → the file's broadcasts, by digest.
         awards: At a blind curator, awards compared with bids.
         void: At a consumer with a blind curator, the boxes it found void.
-        redacted: Number of redacted frames.
         faults: Frames that are impossible, whatever the other side says.
     """
 
@@ -224,9 +223,8 @@ class RecordAccount:
 def account_of(path: Path) -> tuple[Verification, RecordAccount]:
     """Verify a transcript, and collect its account in the same pass.
 
-    Raises:
-        DataError: It is not a transcript, or has a newer version.
-        TranscriptDamaged: A digest or commitment does not hold; it names the record.
+    No transcript, or a newer version, is a `DataError`; a digest or commitment that does not hold is
+    `TranscriptDamaged`, with the record.
     """
     with TranscriptReader(path) as reader:
         account = RecordAccount(path, reader.header.party)

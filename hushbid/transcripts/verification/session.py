@@ -24,8 +24,6 @@ _ADVICE_FAULT: Final = (
 
 
 class _Opened(NamedTuple):
-    """A file and its session."""
-
     path: Path
     session: str
     party: str
@@ -33,8 +31,6 @@ class _Opened(NamedTuple):
 
 
 class _Checked(NamedTuple):
-    """A file whose chain is intact."""
-
     verification: Verification
     account: RecordAccount
 
@@ -44,14 +40,7 @@ class _Checked(NamedTuple):
 
 
 def verify_all(paths: Sequence[Path]) -> Verified:
-    """Check transcripts; a bad one does not prevent checking the others.
-
-    Args:
-        paths: Transcripts of one session, from any of its parties.
-
-    Raises:
-        DataError: The files are of different sessions.
-    """
+    """Check one session's transcripts, each whatever others hold; `DataError` if of different sessions."""
     opened = [found for found in map(_opened, paths) if found is not None]
     _require_one_session(opened)
     transcripts: list[TranscriptFile] = []
