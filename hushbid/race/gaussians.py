@@ -48,9 +48,8 @@ def parameter_count(columns: int) -> int:
 class Gaussians:
     """A normal law for each of K classes.
 
-    Attributes:
-        means: float64 of shape (K, columns).
-        factors: Lower triangular L with the covariance LLᵀ, shape (K, columns, columns).
+    `means` has shape (K, columns), `factors` the lower triangular L of covariances LLᵀ, shape (K, columns,
+    columns).
     """
 
     means: Reals
@@ -277,14 +276,10 @@ def _minimise(
 
 
 class Scores:
-    """Log densities of points under Gaussian classes, up to a constant.
+    """Log densities of points under Gaussian classes, up to a constant; `reach` is the largest |coordinate|.
 
     They are the same to the last bit whichever points are scored together: projections are exact, and squares
     are added sequentially. So a record changes no other record's class in the ballot.
-
-    Args:
-        classes: The laws.
-        reach: Largest |coordinate| of a point.
     """
 
     def __init__(self, classes: Gaussians, reach: float) -> None:

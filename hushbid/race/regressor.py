@@ -215,7 +215,6 @@ class RaceRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         )
 
     def _least_points(self, features: int, method: Method) -> int:
-        """`least_points` for this fit; 0 if it does not apply."""
         if self.epsilon is None or self.rows is not None or not self.assisted:
             return 0
         if self.neighbours not in tuple(Neighbours) or not (
@@ -445,12 +444,7 @@ class RaceRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
 
 
 def _outside(outside: npt.NDArray[np.bool_], names: Any) -> DataError:
-    """The error for rows out of bounds, which says whether features, the target or both are out of bounds.
-
-    Args:
-        outside: Which values are out of bounds, shape (n, features + 1), the target last.
-        names: The features' names, or None.
-    """
+    """The error for values out of bounds, shape (n, features + 1): of named features, the target, or both."""
     rows, target = len(outside), int(np.count_nonzero(outside[:, -1]))
     features = int(np.count_nonzero(outside[:, :-1].any(axis=1)))
     where = naming_columns(outside[:, :-1].any(axis=0), names)

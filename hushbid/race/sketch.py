@@ -162,14 +162,8 @@ class Sketch:
     def row_estimates(self, queries: Points) -> npt.NDArray[np.float64]:
         """Each row's estimate of Σ_x k(x, q): unbiased over hash functions and noise (RACE, Theorem 2).
 
-        Args:
-            queries: float64 of shape (m, columns).
-
-        Returns:
-            float64 of shape (m, rows).
-
-        Raises:
-            DataError: Queries that the family refuses, or as `points`.
+        Queries are float64 of shape (m, columns), estimates of shape (m, rows). Queries that the family
+        refuses are a `DataError`, and so is a noisy size that is not positive.
         """
         return self._read(self.table, queries)
 
@@ -243,11 +237,9 @@ def empty_sketches(
     *,
     sizes: Sequence[int] | None = None,
 ) -> tuple[Sketch, ...]:
-    """A sketch of no points for each class: its noise, or zeros.
+    """A sketch of no points for each of so many classes: its noise, or zeros.
 
     Args:
-        family: The hash functions.
-        classes: How many; 1 for a single sketch.
         calibration: For the cells and sizes of all classes together; None: no noise, no privacy.
         source: Draws the noise; None without noise.
         sizes: The noise on the classes' sizes, if it was drawn before; None: it is drawn here.
