@@ -14,15 +14,12 @@ Vector: TypeAlias = npt.NDArray[np.float64]
 
 
 class L1Ball:
-    """The ball ‖w‖₁ ≤ C as the image of shares t ≥ 0: w = C·(t⁺ - t⁻)/(Σt⁺ + Σt⁻ + t⁰).
+    """The ball ‖w‖₁ ≤ C = `norm` > 0 of M = `count` weights, as the image of shares t ≥ 0.
 
-    L-BFGS-B has bounds but no such constraint. Shares need bounds only, all of their values are feasible, and
-    the slack t⁰ gives the inside of the ball. With C ≤ 1 there are no t⁻: the data's own embedding has
-    positive weights of sum 1, and negative ones within this ball would fit little but noise.
-
-    Args:
-        count: M.
-        norm: C > 0.
+    w = C·(t⁺ - t⁻)/(Σt⁺ + Σt⁻ + t⁰). L-BFGS-B has bounds but no such constraint. Shares need bounds only, all
+    of their values are feasible, and the slack t⁰ gives the inside of the ball. With C ≤ 1 there are no t⁻:
+    the data's own embedding has positive weights of sum 1, and negative ones within this ball would fit
+    little but noise.
     """
 
     def __init__(self, count: int, norm: float) -> None:
@@ -33,10 +30,7 @@ class L1Ball:
         """Number of shares."""
 
     def shares(self, weights: Vector) -> Vector:
-        """Shares of given weights, scaled into the ball: shape (size,), of mean near 1.
-
-        All of them are positive, so that none is stuck at its bound.
-        """
+        """Shares of given weights, scaled into the ball: shape (size,), mean near 1, none stuck at 0."""
         halves = [np.maximum(weights, 0.0)]
         if self.signed:
             halves.append(np.maximum(-weights, 0.0))

@@ -48,11 +48,9 @@ class Mechanism(Protocol):
         ...
 
     def finish(self, noisy: Vector, sigma: float) -> tuple[Points, Vector, Risk]:
-        """Points, weights and an estimate of the squared distance, from the noisy mean alone.
+        """Points, weights and an estimate of the squared distance, from the noisy mean alone, shape (width,).
 
-        Args:
-            noisy: Mean of the records' vectors with noise, shape (width,).
-            sigma: Standard deviation of that noise on each coordinate.
+        `sigma` is the standard deviation of the noise on each coordinate.
         """
         ...
 
@@ -156,8 +154,8 @@ class FeatureMechanism:
     def finish(self, noisy: Vector, sigma: float) -> tuple[Points, Vector, Risk]:
         """The reduced set, with Stein's estimate of its squared distance in features.
 
-        The estimate counts the directions in which the weighted points can move (`degrees_of_freedom`). It
-        errs upwards: the constraints leave fewer.
+        It counts the directions in which the weighted points can move (`degrees_of_freedom`), and errs
+        upwards: the constraints leave fewer.
         """
         points, weights = reduced_set(
             noisy,

@@ -113,8 +113,7 @@ class Subspace:
     def totals(self, data: Points) -> Totals:
         """Σ over scaled records of their coordinates in units of `COORDINATE_UNIT`, in any order: shape (r,).
 
-        Raises:
-            DataError: More than `MAX_RECORDS` records.
+        More than `MAX_RECORDS` records are a `DataError`.
         """
         if len(data) > MAX_RECORDS:
             raise DataError(
