@@ -20,13 +20,7 @@ LEAST_SIZES: Final = 2.0
 
 @dataclass(frozen=True, eq=False)
 class CatalogueCandidate:
-    """An entry in the comparison.
-
-    Attributes:
-        path: Its file.
-        entry: Its checked contents.
-        mean: Its dataset's mean embedding.
-    """
+    """An entry in the comparison: its file, its checked contents, and its dataset's mean embedding."""
 
     path: Path
     entry: CatalogueEntry
@@ -39,23 +33,14 @@ class CatalogueCandidate:
 
 @dataclass(frozen=True)
 class Exclusion:
-    """An entry excluded from the comparison.
-
-    Attributes:
-        file: Its file.
-        why: The reason.
-    """
+    """An entry's file excluded from the comparison, and why."""
 
     file: str
     why: str
 
 
 def entry_files(paths: Iterable[Path]) -> list[Path]:
-    """The files of a catalogue: the named ones, and those in named directories, sorted by name.
-
-    Raises:
-        DataError: A directory cannot be read.
-    """
+    """The files named, and those in named directories, sorted by name; `DataError` if one cannot be read."""
     files: dict[Path, None] = {}
     for path in paths:
         if not path.is_dir():
@@ -79,7 +64,6 @@ def candidates(
     """Read entries, and keep the comparable ones: one for each owner, sorted by name.
 
     Args:
-        files: The entries' files.
         functions: The session's feature map (`KmeRelease.functions`); None: the one shared by most of the
             entries.
         keys: Keys of a session's roster, by owner; an empty or missing key is not checked.

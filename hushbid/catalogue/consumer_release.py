@@ -56,11 +56,7 @@ class Asked:
     delta: float
 
     def mechanism_of(self, feature_map: FeatureMap) -> ReleaseMechanism:
-        """The mechanism, for a single release.
-
-        Raises:
-            ConfigError: The mechanism is not in `MECHANISMS`, or its parameters are inconsistent.
-        """
+        """The mechanism, for a single release; `ConfigError` if unknown or inconsistent."""
         if self.mechanism not in MECHANISMS:
             raise ConfigError(
                 f"Screening by a {self.mechanism!r} release of the validation set is not possible.",
@@ -82,8 +78,7 @@ class Screening:
     Attributes:
         catalogue: Files of entries, and directories of them.
         session: The session file that gives map, target mechanism and roster, if any.
-        epsilon: ε of the consumer's release; None: from the session's `[target]`.
-        delta: The δ of `epsilon`, if it is not the session's.
+        epsilon, delta: Of the consumer's release; None: ε of the session's `[target]`.
         best: Number of owners to choose.
         unaccounted: Rank by the exact D_v. Its result is not private.
         allow_simulated: Include entries whose noise protects nobody.
@@ -98,11 +93,7 @@ class Screening:
     allow_simulated: bool
 
     def asked(self) -> Asked:
-        """The release that the session would make; without one, or by `epsilon`, a Gaussian one.
-
-        Raises:
-            ConfigError: No ε is given.
-        """
+        """The session's release; without one, or by `epsilon`, a Gaussian one; `ConfigError` without ε."""
         if self.session is None or self.epsilon is not None:
             if self.epsilon is None:
                 raise ConfigError(
@@ -155,10 +146,7 @@ class ConsumerData:
         }
 
     def charge(self, epsilon: float | None, delta: float, costs: Sequence[Cost], noise: NoiseSource) -> str:
-        """Charge a release of D_v before it is made.
-
-        Returns:
-            The release's entry in the ledger.
+        """Charge a release of D_v before it is made, and return its entry in the ledger.
 
         Raises:
             BudgetExceeded: The budget does not allow it; nothing was charged.
@@ -232,8 +220,7 @@ def make_target(
 def read_target(consumer: ConsumerData, feature_map: FeatureMap) -> KeptTarget:
     """Read the stored release, which must be of D_v and by this map: screening again costs nothing.
 
-    Raises:
-        DataError, ConfigError: It cannot be read, or is a different release.
+    A file that cannot be read, or holds a different release, is a `DataError` or `ConfigError`.
     """
     path = consumer.target
     kept = KeptTarget.from_bytes(read_private(path, limits.MAX_TARGET_FILE_BYTES), where=str(path))

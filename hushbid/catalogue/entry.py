@@ -64,11 +64,9 @@ class EntryHead(EntryPart):
         date: Date of creation, YYYY-MM-DD.
         software: The version of hushbid that made it.
         columns: Names of the feature columns; None if the data have none.
-        out_of_bounds: Treatment of rows outside the public bounds: clipped to the bounds, or refused, so that
-            there are none.
+        out_of_bounds: Whether rows outside the public bounds are clipped, or refused, so that there are none.
         neighbours: The datasets that ε compares.
-        epsilon: The ε of the release, including its number of points.
-        delta: The δ of that ε; 0 if ε is pure.
+        epsilon, delta: Of the release, including its number of points; δ is 0 if ε is pure.
         costs: Its parts, for an accountant (`hushbid.protocol.privacy.accounting.cost_to_record`).
         noise: Source of the noise. "simulated" protects nobody.
         root: What the owner commits to as these data (`hushbid.protocol.crypto.commitment.root_name`); a
@@ -121,11 +119,7 @@ class CatalogueEntry(EntryHead):
         return f"{self.name}-{self.release.kind}-{self.identifier[-8:]}{SUFFIX}"
 
     def check(self) -> None:
-        """Recompute what the entry states about itself.
-
-        Raises:
-            ConfigError: A statement does not hold; the error says which, but does not name the file.
-        """
+        """Recompute what the entry states about itself; `ConfigError`, without the file, if it is false."""
         relation = Neighbours(self.neighbours)
         self.release.check(relation)
         if self.columns is not None and len(self.columns) != self.release.section.columns:
@@ -157,9 +151,8 @@ def signed_entry(entry: CatalogueEntry, key: Identity) -> bytes:
 def read_entry(path: Path) -> CatalogueEntry:
     """Read an entry and check everything in it that can be checked.
 
-    Raises:
-        DataError: It cannot be read, is not an entry or has another version, was changed after signing, or
-            states something false. The error names the file.
+    If it cannot be read, has another version, was changed after signing, or states something false, this is a
+    `DataError` that names the file.
     """
     try:
         content, _ = read_plain(path, limits.MAX_ENTRY_FILE_BYTES)

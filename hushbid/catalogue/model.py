@@ -64,11 +64,9 @@ class Functions(Protocol):
 
 
 class EntryRelease(EntryPart):
-    """A release of a dataset in an entry: the base of each kind (`hushbid.catalogue.entry.KINDS`).
+    """A release of a dataset in an entry: the base of each kind.
 
-    Attributes:
-        SECTION: The class of its section, which has the public parameters of its functions.
-        kind: Its name.
+    `SECTION` has its functions' public parameters.
     """
 
     SECTION: ClassVar[type[BaseModel]]
@@ -88,8 +86,7 @@ class EntryRelease(EntryPart):
     def calibration(cls, section: Any, neighbours: Neighbours, epsilon: float, delta: float) -> Any:
         """The noise of a release, with the `costs` that a ledger charges.
 
-        Raises:
-            ConfigError: ε or δ is out of range or leaves hardly any noise, or the functions are invalid.
+        An ε or δ out of range, or that leaves hardly any noise, and invalid functions are a `ConfigError`.
         """
 
     @classmethod
@@ -114,7 +111,6 @@ class EntryRelease(EntryPart):
 
     @property
     def point_count(self) -> int:
-        """The number of synthetic points."""
         return 0
 
     def point_features(self) -> npt.NDArray[np.float64] | None:

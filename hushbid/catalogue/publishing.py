@@ -74,7 +74,6 @@ class PublishedEntry:
     Attributes:
         entry, path: The entry and its file.
         rows, clipped: Rows of the dataset, and how many of them were moved to the bounds.
-        ledger: The ledger's file.
         spent: Total recorded ε at `spent_delta`, which a budget must allow.
         spent_delta: The budget's δ, or the entry's.
         spent_neighbours: The datasets that it compares.
@@ -180,9 +179,8 @@ def _root(dataset: Dataset, key: Identity) -> str | None:
 def within_bounds(dataset: Dataset, functions: Functions, *, clip: bool) -> tuple[Dataset, int]:
     """The dataset within the public bounds, and the number of clipped rows.
 
-    Raises:
-        DataError: It has a wrong number of columns, a non-finite value, or rows out of bounds that are not to
-            be clipped; the error counts them.
+    A wrong number of columns, a non-finite value, and rows out of bounds that are not to be clipped, with
+    their number, are a `DataError`.
     """
     columns, lower, upper = functions.columns, functions.lower, functions.upper
     outside = _rows_outside(dataset, lower, upper) if dataset.features.shape[1] == columns else 0

@@ -94,11 +94,9 @@ class RaceEntry(EntryRelease):
     noise of its own, for a share of ε.
 
     Attributes:
-        kind: "race".
         hashes: The hash functions.
         digest: SHA-256 of all their parameters (`HashFamily.digest`).
-        distribution: Distribution of the noise on each cell.
-        scale: Scale of that noise.
+        distribution, scale: Of the noise on each cell.
         counts: Noisy counts of the cells, row after row, in the smallest of int16, int32 and int64 that holds
             them.
         count: The number of points, noisy or not.
@@ -245,10 +243,7 @@ def hash_family_of(section: HashSection) -> HashFamily:
 
 
 def exact_counts(family: HashFamily, dataset: Dataset) -> Counts:
-    """The number of points in each cell, without noise: private.
-
-    The features lie within the functions' bounds, as `hushbid.protocol.data.check_dataset` compares them.
-    """
+    """The number of points in each cell, without noise: private. The dataset is within the bounds."""
     counts = np.zeros(int(family.cells.sum()), dtype=np.int64)
     for start, stop in row_chunks(dataset.features):
         # A float32 value at a bound may lie slightly outside, as the bound rounds to it.
@@ -288,11 +283,7 @@ class _KeptSketch:
 def _make_sketch(
     section: HashSection, consumer: ConsumerData, noise: NoiseSource, *, epsilon: float, delta: float
 ) -> _KeptSketch:
-    """Charge D_v's lifetime ledger, make a sketch by the entries' hash functions, and store it.
-
-    Raises:
-        BudgetExceeded, ConfigError: As `make_target`.
-    """
+    """Charge D_v's ledger, make a sketch by the entries' functions, and store it; raises as `make_target`."""
     calibration = RaceEntry.calibration(section, RELATION, epsilon, delta)
     charged_as = consumer.charge(epsilon, delta, calibration.costs, noise)
     release = RaceEntry.of(consumer.validation, section, calibration, noise)
@@ -302,11 +293,7 @@ def _make_sketch(
 
 
 def _read_sketch(consumer: ConsumerData, functions: bytes) -> _KeptSketch:
-    """Read the stored sketch, which must be of D_v by these hash functions.
-
-    Raises:
-        DataError, ConfigError: It cannot be read, or is a different sketch.
-    """
+    """Read the stored sketch, which must be of D_v by these functions; else `DataError` or `ConfigError`."""
     path = consumer.target
     content = read_private(path, limits.MAX_TARGET_FILE_BYTES)
     if not content.startswith(_SKETCH_TAG):

@@ -30,7 +30,6 @@ class OwnerRow:
     """One owner.
 
     Attributes:
-        candidate: Its entry.
         estimate: MMD² of all its points to the target.
         weight: Its weight in the nearest mixture of all owners.
         point_mass: Total weight of its synthetic points when all owners' points are weighted freely: the
@@ -57,14 +56,7 @@ class OwnerRow:
 
 @dataclass(frozen=True)
 class Subset:
-    """A choice of owners.
-
-    Attributes:
-        owners: Their names.
-        weights: Weights of the nearest mixture, in their order.
-        estimate: MMD² of that mixture.
-        by_size: MMD² of all their points together.
-    """
+    """A choice of owners, their nearest mixture's weights, and MMD² of that and of all their points."""
 
     owners: tuple[str, ...]
     weights: tuple[float, ...]
@@ -91,8 +83,7 @@ class Ranking:
         subsets: Subsets of each size, nearest first.
         search: Whether all subsets were tried, or owners were added one by one.
         chosen: The nearest of the largest subsets.
-        why_so_many: The reason for their number, for people.
-        why_these: The reason for these owners, and how a tie was broken, for people.
+        why_so_many, why_these: Why so many, and why these, with how a tie was broken: for people.
     """
 
     owners: tuple[OwnerRow, ...]
@@ -104,11 +95,7 @@ class Ranking:
 
 
 def rank(target: NoisyMean, candidates: Sequence[CatalogueCandidate], *, best: int) -> Ranking:
-    """Rank owners, with one candidate each, and choices of up to `best` of them by their distance to g̃.
-
-    Raises:
-        ConfigError: `best` is less than 1.
-    """
+    """Rank owners and choices of up to `best` of them by distance to g̃; `ConfigError` if `best` < 1."""
     if best < 1:
         raise ConfigError(f"The best {best} owners were asked for.", advice="Ask for at least one.")
     largest = min(best, len(candidates))

@@ -24,7 +24,6 @@ class ScreeningResult:
     """The result of a screening.
 
     Attributes:
-        ranking: Owners and choices of owners.
         refused: Entries that were not compared.
         accounted: Whether everything follows from a charged release.
         release: A description of the release: "mechanism", "epsilon", "delta", "neighbours", "noise", "file",
@@ -90,9 +89,7 @@ def write_session(session: RosterFile, owners: Sequence[str], path: Path) -> Non
     """Write a session file whose roster has exactly these owners, to its own path or to a new one.
 
     New owners get a place without a key: `hushbid keys approve` adds it once fingerprints have been compared.
-
-    Raises:
-        ConfigError: The session needs more owners, or the file cannot be written.
+    If the session needs more owners, or the file cannot be written, this is a `ConfigError`.
     """
     session.restrict(owners)
     if path.resolve() == session.path.resolve():
