@@ -66,11 +66,7 @@ def health_command(
 
 
 def named_places(context: typer.Context, states: Sequence[Path] | None, state: Path | None) -> list[Path]:
-    """The directories named by a verb's arguments and `--state`, or by `HUSHBID_STATE` if neither is given.
-
-    Raises:
-        ConfigError: Nothing is named at all.
-    """
+    """The directories in arguments and `--state`, else `HUSHBID_STATE`; `ConfigError` if there are none."""
     places = list(states or ())
     source = context.get_parameter_source("state")
     by_variable = source is not None and source.name == "ENVIRONMENT"

@@ -33,11 +33,7 @@ _PLAIN: Final = frozenset({"--ready", "--json", "--quiet", "-q", "--state"})
 
 
 def run_plain(arguments: Sequence[str]) -> None:
-    """Run a check whose arguments are clearly directories and options; else return, for Typer to parse.
-
-    Args:
-        arguments: The command line, from the verb on.
-    """
+    """Run a check whose `arguments`, verb first, are plain directories and options; else return to Typer."""
     verb, *given = arguments
     flags = {each for each in given if each.startswith("-")}
     if verb == "status" and "--check" not in flags:

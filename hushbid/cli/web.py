@@ -95,11 +95,7 @@ def _say(told: Mapping[str, Any], words: str, *, as_json: bool) -> None:
 
 
 class LiveState:
-    """A session's present state, from its parties' statuses and the public part of their transcripts.
-
-    Args:
-        places: State directories, parties' directories, or run directories; they need not exist yet.
-    """
+    """A session's present state, from statuses and public transcripts in directories that may not exist."""
 
     def __init__(self, places: Sequence[Path]) -> None:
         self._watcher = Watcher(places)

@@ -57,11 +57,7 @@ def check_share(share: float) -> None:
 
 
 def wanted_of(share: float, *, points: int, available: int, drowned: bool) -> Wanted:
-    """The case of a share in (0, 1], for p points of those available.
-
-    Args:
-        drowned: Whether the choice is expected to follow noise.
-    """
+    """The case of a share in (0, 1], for p of the available points; `drowned`: noise should choose them."""
     case: Literal["rare", "between", "common", "drowned"] = "between"
     if drowned:
         case = "drowned"
