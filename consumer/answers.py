@@ -17,9 +17,5 @@ _BY_RULE: Final[Mapping[Word, str]] = {"good": "not ruled out", "poor": "doubtfu
 
 
 def said(word: Word, *, by_rule: bool) -> str:
-    """The answer as people read it.
-
-    Args:
-        by_rule: Whether it rests on the rule of thumb, which a rehearsal may contradict.
-    """
+    """The answer as people read it; a rehearsal may contradict one that rests on the rule of thumb."""
     return _BY_RULE.get(word, word) if by_rule else word

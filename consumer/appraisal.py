@@ -38,7 +38,7 @@ class Quality(Figures):
     Attributes:
         mmd2: MMD² against D_v, by the exact kernel on scaled points; None if there are no points, or if one
             lies too far outside the public bounds.
-        mmd2_test: MMD² against the test set; None without a test set.
+        mmd2_test: The same against the test set; None without one.
         accuracy: Accuracy on the test set of a downstream model trained on the points; None without a test
             set, or if there is nothing to judge (`hushbid.consumer.downstream.accuracy`).
         effective_points: 1/Σw², which is the number of points if their weights are equal.
@@ -57,7 +57,6 @@ class Weighted(Figures):
     """The same points with matching weights.
 
     Attributes:
-        quality: How good the weighted points are.
         ridge: λ (`hushbid.consumer.matching.match`).
         gap: How far the weights' objective may be above the least.
         label_weight: Strength of labels beside features; 0: there were none.
@@ -76,11 +75,10 @@ class Judgement(Figures):
     """How good a choice of points is, without weights and with matching weights.
 
     Attributes:
-        plain: The quality without weights.
-        weighted: The quality with weights; None if there are no weights.
+        weighted: None if there are no weights.
         why: Why there are no weights; empty if there are, or if there are no points.
         labels_why: Why there is no accuracy, or an accuracy of 0, if labels are the reason
-            (`why_no_accuracy`); otherwise empty.
+            (`why_no_accuracy`).
     """
 
     FLAT: ClassVar[frozenset[str]] = frozenset({"plain"})
@@ -116,7 +114,6 @@ class Evaluation:
     label_weight: float = LABEL_WEIGHT
 
     def judge(self, session: Session) -> Judge:
-        """The judge of choices of a session's points."""
         space, test = session.space, self.test
         return Judge(
             space.scale(self.validation.features),
@@ -156,12 +153,7 @@ class Judge:
     amounts: bool | None = None
 
     def judge(self, points: Points, labels: Labels) -> Judgement:
-        """Judge a choice of points, all within the public bounds.
-
-        Args:
-            points: Scaled, shape (n, columns).
-            labels: One for each point; None where a point has none.
-        """
+        """Judge points within the public bounds: scaled, shape (n, columns), with a label each, or None."""
         if not len(points):
             return Judgement()
         return self.weighed(self.quality(points, labels), points, labels)[0]
@@ -171,8 +163,7 @@ class Judge:
     ) -> tuple[Judgement, Matching | None]:
         """Judge points as `judge` does, given their quality without weights, and return the weights too.
 
-        Args:
-            groups: Sets of points whose weights have a fixed sum (`hushbid.consumer.balance`).
+        `groups` are sets of points whose weights have a fixed sum (`hushbid.consumer.balance`).
         """
         try:
             part = label_part(labels, self.wanted_labels, self.label_weight, amounts=self.amounts)
@@ -215,7 +206,6 @@ class Judge:
 
     @cached_property
     def of_models(self) -> ModelJudge:
-        """The judge of the consumer's model, by the same rows."""
         own = None if self.wanted_labels is None else (self.wanted, self.wanted_labels)
         test = None if self.test is None or self.test[1] is None else (self.test[0], self.test[1])
         return ModelJudge(own, test, self.model, self.seed, self.amounts)
@@ -223,12 +213,9 @@ class Judge:
     def quality(
         self, points: Points, labels: Labels, *, learned: npt.NDArray[np.bool_] | None = None
     ) -> Quality:
-        """The quality of points without weights.
+        """The quality of points without weights; at least one, scaled.
 
-        Args:
-            points: Scaled, at least one.
-            labels: Labels of the points that the model learns from.
-            learned: Those points; None for all.
+        The model learns from the points of `learned`, None for all, which have the `labels`.
         """
         count = len(points)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -285,12 +272,9 @@ class Judge:
 def appraise(
     session: Session, delivered: Sequence[Delivered], by: Evaluation
 ) -> tuple[Judgement, Matching | None]:
-    """Judge a delivery, and weigh its usable points.
+    """Judge a delivery, and return the weights of its undisputed points in order, if there are any.
 
     Without weights, disputed points count if they are readable, as they were chosen. They get no weights.
-
-    Returns:
-        The judgement, and the weights of the undisputed points in order, if there are any.
 
     Raises:
         ConfigError: There is no such model, or λ is invalid.

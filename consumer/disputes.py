@@ -35,7 +35,6 @@ class SellerFault(Figures):
 
     @property
     def text(self) -> str:
-        """What is wrong, and with how many points, for people."""
         return self.what if self.points == 1 else f"{self.what} ({self.points} points)"
 
 
@@ -50,16 +49,12 @@ class SellerFaults:
         self._found: dict[tuple[str, int, str, bytes | int], SellerFault] = {}
 
     def __iter__(self) -> Iterator[SellerFault]:
-        """In the order in which they were found."""
         return iter(self._found.values())
 
     def note(self, purchases: Iterable[Purchase | BlindPurchase], delivered: Sequence[Delivered]) -> None:
-        """Count what was found in a part of the delivery, or in an award.
+        """Count what was `delivered` for `purchases`, in the same order: a part of the delivery, or an award.
 
-        Args:
-            purchases: What came.
-            delivered: What was found, in the same order; without boxes of nothing, which come after an
-                owner's points (`hushbid.consumer.buying.blind`).
+        Boxes of nothing, which come after an owner's points (`hushbid.consumer.buying.blind`), are left out.
         """
         of_owner: defaultdict[str, list[Purchase | BlindPurchase]] = defaultdict(list)
         for purchase in purchases:

@@ -108,8 +108,8 @@ def known_labels(labels: Labels) -> list[int | float | str]:
 def no_classes(labels: Labels) -> bool:
     """Whether labels are amounts or row names, so that shares and accuracy have no meaning.
 
-    This holds if more than half of more than 20 labels are different, or if any number among them is not
-    whole. Points with None do not count.
+    They are if more than half of more than 20 labels are different, or if any number among them is not whole.
+    Points with None do not count.
     """
     known = known_labels(labels)
     if 2 * len(set(known)) <= len(known):
@@ -124,13 +124,10 @@ def are_amounts(labels: Labels, others: Labels = ()) -> bool:
 
 
 def why_no_accuracy(train_labels: Labels, test_labels: Labels, *, amounts: bool | None = None) -> str:
-    """Why there is no accuracy, or why it is 0, if labels are the reason.
+    """Why there is no accuracy, or why it is 0, if labels are the reason; else empty.
 
-    Args:
-        amounts: Whether they are amounts; None: what the test points' values say.
-
-    Returns:
-        A sentence without its full stop, which reveals no label; empty if labels are not the reason.
+    It is a sentence without its full stop, which reveals no label. `amounts` is None where the test points'
+    values say whether labels are amounts.
     """
     if amounts:
         return "There is no accuracy: by [labels] of the session, labels are amounts, and R² judges the model"
@@ -141,11 +138,9 @@ def why_no_accuracy(train_labels: Labels, test_labels: Labels, *, amounts: bool 
 
 
 def why_none_agree(train_labels: Labels, test_labels: Labels) -> str:
-    """Why no test point can be right, if the spelling of labels is the reason.
+    """Why no test point can be right, if the spelling of labels is the reason; a clause without a label.
 
-    Returns:
-        A clause that reveals no label; empty if both sides share a label, if one side has none, or if the
-        labels differ in any spelling.
+    Empty if both sides share a label, if one side has none, or if the labels differ in any spelling.
     """
     learned, judged = (set(known_labels(labels)) for labels in (train_labels, test_labels))
     if not learned & judged and {_spelled(label) for label in learned} & {

@@ -96,14 +96,7 @@ class CheckPurchases(Computation):
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """A bought point.
-
-    Attributes:
-        owner: Its seller.
-        chosen_round: The round of its choice.
-        candidate: The point; None if its box does not open.
-        dispute: Why it is disputed; empty if it is not.
-    """
+    """A point bought in a round; no candidate: its box does not open. `dispute` says why, or is empty."""
 
     owner: str
     chosen_round: int

@@ -1,7 +1,7 @@
 """Models that the consumer trains to judge its purchase: of classes, or of amounts.
 
-scikit-learn is imported only when a model is made. Its import takes longer than all others of a consumer
-together, and only a consumer with labels needs it, after the delivery.
+scikit-learn is imported only when a model is made. Its import takes longer than all others of a consumer, and
+only a consumer with labels needs it, after the delivery.
 """
 
 # ruff: noqa: PLC0415
@@ -94,14 +94,10 @@ def modules_of(model: Any) -> tuple[str, ...]:
 
 
 def check_model(name: str, *, trained: bool) -> None:
-    """Refuse a downstream model that does not exist.
+    """Refuse a downstream model that is neither in `MODELS` nor a classifier or regressor of scikit-learn.
 
-    Args:
-        name: One of `MODELS`, or the name of a classifier or regressor of scikit-learn.
-        trained: Whether a model will be trained, as there are labels to judge it by; that needs scikit-learn.
-
-    Raises:
-        ConfigError: There is no such model, or scikit-learn is needed and missing.
+    `trained` says whether there are labels to judge it by: it then needs scikit-learn. Both are a
+    `ConfigError`.
     """
     if trained:
         need("sklearn", _JUDGING)
@@ -141,7 +137,6 @@ class Learner:
 
     @property
     def name(self) -> str:
-        """Its class."""
         return type(self.estimator).__name__
 
     def learn(self, points: Rows, labels: Rows, weights: Floats | None = None) -> Learned:
@@ -179,11 +174,7 @@ class Learned:
     unit: float = 1.0
 
     def predicted(self, points: Rows) -> Rows:
-        """The class or the amount of each point.
-
-        Raises:
-            DataError: The model cannot be asked of them.
-        """
+        """The class or the amount of each point; `DataError` if the model cannot be asked of them."""
         if self.model is None:
             return np.full(len(points), self.constant)
         with _trying(type(self.model[-1]).__name__):
@@ -247,13 +238,9 @@ def _takes_no_negative_numbers(estimator: Any) -> bool:
 def learner(model: Any, *, seed: int, amounts: bool) -> Learner | str:
     """The estimator of a name, or why it does not learn such labels.
 
-    Args:
-        model: One of `MODELS`, or the name of an estimator of scikit-learn, or one itself.
-        seed: Of all draws of one that is named.
-        amounts: Whether the labels are amounts.
-
-    Raises:
-        ConfigError: There is no such model, the seed is too large, or scikit-learn is missing.
+    `model` is one of `MODELS`, the name of an estimator of scikit-learn, or one itself; `seed` is for all
+    draws of one that is named. An unknown model, a seed that is too large, and scikit-learn's absence are a
+    `ConfigError`.
     """
     need("sklearn", _JUDGING)
     check_model_seed(seed)
@@ -278,7 +265,7 @@ def learner(model: Any, *, seed: int, amounts: bool) -> Learner | str:
 def _trying(name: str) -> Iterator[None]:
     """Raise what scikit-learn raises as a `DataError` that quotes nothing: it may quote rows and labels.
 
-    Its warnings are nobody's: a model that stopped early is still a model, and figures show how good it is.
+    Its warnings are dropped: a model that stopped early is still a model, and figures show how good it is.
     """
     # Models here are small. Threads of OpenMP that wait for a processor another program has cost minutes.
     with warnings.catch_warnings(), _openmp(len(sys.modules)).limit(limits=1):
@@ -304,9 +291,7 @@ def counted(
 ) -> tuple[Rows, Rows, dict[str, Floats]]:
     """Rows and options for ``fit``: rows of weight 0 are left out, and repeated where no weights are taken.
 
-    Args:
-        points: Shape (n, columns), with `labels`, shape (n,).
-        weights: Shape (n,), at least one above 0; None: all count 1.
+    Points have shape (n, columns), labels and weights (n,), at least one above 0; None: all weigh 1.
     """
     if weights is None:
         return points, labels, {}

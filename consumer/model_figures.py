@@ -1,6 +1,6 @@
 """Whether a purchase makes the consumer's model better: on own rows alone, on bought points, and on both.
 
-The consumer alone computes all of it, from its own rows and its purchase, and tells nobody.
+The consumer computes all of it from its own rows and its purchase, and tells nobody.
 """
 
 from __future__ import annotations
@@ -65,12 +65,7 @@ class Figure(Figures):
 
 @figures(frozen=True, slots=True)
 class TrainingWeights(Figures):
-    """How bought points weigh in the training, where an own row weighs 1.
-
-    Attributes:
-        kind: The matching weights that they are made of.
-        total: Their sum.
-    """
+    """How bought points weigh in training beside own rows of weight 1: kind of matching weights, and sum."""
 
     kind: Kind
     total: float
@@ -198,9 +193,8 @@ class ModelFigures(Figures):
 class ModelCourse:
     """How good the consumer's model is with the first of its bought points (`ModelJudge.course`).
 
-    Attributes:
-        metric, estimator, judged_on, judged, own_rows: As `ModelFigures` has them.
-        figures: For each number of points that was asked for; None: the model cannot be fitted to so few.
+    `figures` has one for each number of points asked for; None: the model cannot be fitted to so few. The
+    other attributes are those of `ModelFigures`.
     """
 
     metric: Metric
@@ -261,12 +255,12 @@ class ModelJudge:
     ) -> ModelCourse | str:
         """Judge a model of own rows, if any has a label, and of the first of these points.
 
-        Points weigh what they do in the model of all of them, by which `judge` judged that: with all points
+        Points weigh what they do in the model of all of them, by which `judge` judged that. With all points
         the figure is its `ModelFigures.own_and_bought`, or `ModelFigures.bought` without own rows; without
-        test rows but for the choice of the weights, of which `judge` leaves out the row that it judges.
+        test rows the choice of the weights may differ, of which `judge` leaves out the row that it judges.
 
         Args:
-            points, labels: As `judge` takes them.
+            points, labels: As in `judge`.
             training: The training weights that it gave, shape (n,).
             counts: How many points to learn from, each from 0 to n.
 
@@ -339,7 +333,6 @@ def _strange(bought: Sequence[Any], others: Sequence[Any], whose: str) -> str:
 
 
 def _nothing(known: Sequence[Any], bought: Sequence[Any], own: Sequence[Any]) -> str:
-    """Why there is nothing to judge."""
     if not known:
         return "neither the validation set nor test rows have labels"
     return "" if bought or own else "neither bought points nor the validation set have labels"
@@ -353,7 +346,6 @@ class _Encoding:
     classes: dict[Any, int] = field(default_factory=dict)
 
     def held(self, labels: Labels) -> npt.NDArray[np.bool_]:
-        """Which labels can be learned from."""
         return np.array(
             [
                 label is not None and not (self.amounts and isinstance(label, str))
@@ -426,9 +418,7 @@ class _Judging:
     def with_first(self, count: int, training: Vector) -> Figure | None:
         """How good a model of own rows and of the first points is; None: it cannot be fitted, or be judged.
 
-        Args:
-            count: Of points, whether they have a label or not.
-            training: Training weights of all of them.
+        `count` includes points without a label; `training` are the training weights of all points.
         """
         held = int(self.held[:count].sum())
         weights = training[self.held][:held]
@@ -451,7 +441,6 @@ class _Judging:
 
     @property
     def rows(self) -> Labelled:
-        """The rows that are judged on."""
         rows = self.own if self.test is None else self.test
         assert rows is not None, "there are test rows or own ones"
         return rows

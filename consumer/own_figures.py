@@ -57,12 +57,7 @@ Label: TypeAlias = int | float | str
 
 @figures(frozen=True, slots=True)
 class Baseline(Figures):
-    """An accuracy on the test points that needs no purchase, or no look at a point.
-
-    Attributes:
-        accuracy: From 0 to 1.
-        accuracy_interval: Its 95 % interval (`hushbid.consumer.downstream.wilson_interval`).
-    """
+    """An accuracy on test points that needs no purchase, or no look at a point, and its 95 % interval."""
 
     accuracy: float
     accuracy_interval: tuple[float, float]
@@ -82,7 +77,6 @@ class ClassShares(Figures):
     """The share of a class among labelled points of several kinds.
 
     Attributes:
-        label: The class.
         wanted: Its share of D_v's labels, or of the test points' labels if D_v has none.
         bought: Its share of the bought points.
         weighted: Its share of the bought points' weights; None if there are no weights.
@@ -145,10 +139,9 @@ class LabelShares(Figures):
     classes: tuple[ClassShares, ...] = ()
 
     def line(self, most: int) -> str:
-        """The shares in per cent: wanted, bought and weighted, as far as they are known; or nothing.
+        """The shares of `most` classes in per cent: wanted, bought and weighted, as far as they are known.
 
-        Args:
-            most: Most classes to list; unwanted classes are counted among the others.
+        Unwanted classes are counted among the others.
         """
         weighted = any(each.weighted is not None for each in self.classes)
         kinds = [*(["wanted"] if self.wanted_from else []), "bought", *(["weighted"] if weighted else [])]
@@ -170,8 +163,6 @@ class OwnFigures(Figures):
     """All figures that the consumer computes alone.
 
     Attributes:
-        baselines: Accuracies that need no purchase.
-        label_shares: The shares of classes.
         by_owner: Each owner that sold a point → its part of the gain.
         by_owner_why: Why no owner was left out with weights; empty if that was done, or there are no weights.
     """

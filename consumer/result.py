@@ -201,9 +201,6 @@ def missing_said(result: CountsMissing) -> str:
     """Which of the delivered points lack something, as the end of a list; empty if none, or all alike.
 
     Nobody's points need a label or an identifier: that all lack it is how the session is.
-
-    Args:
-        result: A consumer's, or a run's.
     """
     some = {"a label": result.unlabelled, "an identifier": result.unidentified}
     count = result.points_delivered
@@ -213,7 +210,7 @@ def missing_said(result: CountsMissing) -> str:
 def _without(delivered: Sequence[Delivered]) -> dict[str, int]:
     """Number of stored points without a label, without an identifier, and of all that are stored.
 
-    A label or an identifier of another type than most owners have is none.
+    A label or an identifier of another type than most owners have counts as none.
     """
     held, owners = [], []
     for entry in delivered:

@@ -97,8 +97,7 @@ class PurchaseFile:
     def store(self, purchases: StorePurchases) -> None:
         """Write the points. A point with garbled attributes has neither a label nor an identifier.
 
-        Raises:
-            DataError: The file cannot be written; the points are in the transcript.
+        A file that cannot be written is a `DataError`; the points are in the transcript.
         """
         self.purchases = purchases
         self._arrays = _arrays(purchases) | self._public
@@ -135,12 +134,7 @@ def weight_arrays(
 def keep_table(schema: Schema, delivered: Path, *, label: str) -> Path:
     """Write a ``delivered.npz`` as Parquet beside it, readable by its owner only, and return its path.
 
-    Args:
-        schema: The session's columns.
-        label: Name of the label column.
-
-    Raises:
-        DataError: The file cannot be written.
+    The columns are the session's, and `label`. A file that cannot be written is a `DataError`.
     """
     # A consumer whose session has no columns starts without pyarrow.
     import pyarrow.parquet as pq  # noqa: PLC0415
@@ -163,7 +157,7 @@ def keep_table(schema: Schema, delivered: Path, *, label: str) -> Path:
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
     """Write an ``.npz`` durably, readable by its owner only; it replaces an earlier one as a whole.
 
-    Raises `OSError` if it cannot be written; an earlier one is unchanged.
+    It raises `OSError` if it cannot be written; an earlier one is unchanged.
     """
     with in_place_of(path) as stream:
         np.savez(stream, **arrays)
@@ -172,31 +166,20 @@ def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
 def keep_verdict(directory: Path, session: Session, verdict: Verdict) -> None:
     """Keep the verdict on a session, readable by its owner only; it replaces an earlier one.
 
-    Args:
-        directory: The present or future place of the consumer's transcript; created if needed.
-
-    Raises:
-        DataError: It cannot be written.
+    The directory is that of the consumer's transcript, created if needed. `DataError` if it cannot be
+    written.
     """
     values = {"session": session.identifier.hex(), **verdict.as_json()}
     _keep(directory / VERDICT_FILE, values, failed=": what the rehearsal said cannot be kept")
 
 
 def keep_settings(file: ConsumerFile) -> None:
-    """Keep what a consumer takes part with in its state directory, for `hushbid results`.
-
-    Raises:
-        DataError: It cannot be written.
-    """
+    """Keep what a consumer takes part with in its state directory; `DataError` if it cannot be written."""
     _keep(file.state / SETTINGS_FILE, file.model_dump(mode="json", exclude_none=True))
 
 
 def read_settings(directory: Path) -> ConsumerFile | None:
-    """What the consumer of a state directory took part with; None if it was not kept.
-
-    Raises:
-        DataError: The file is damaged, or of another version.
-    """
+    """What a consumer took part with; None if it was not kept; `DataError` if damaged or another version."""
     kept = directory / SETTINGS_FILE
     if not kept.is_file():
         return None
