@@ -24,12 +24,7 @@ __all__ = ["BlindCuratorNumerics", "CuratorNumerics"]
 
 
 class CuratorNumerics:
-    """Carries out the curator machine's computations.
-
-    Args:
-        noise: The curator's own source of noise.
-        destroy: Destroys the boxes on disk.
-    """
+    """Carries out the curator machine's computations, with its own noise; `destroy` destroys its boxes."""
 
     def __init__(self, session: Session, noise: NoiseSource, *, destroy: Callable[[], None]) -> None:
         self._session = session

@@ -17,14 +17,10 @@ __all__ = ["curator_party"]
 def curator_party(
     session: Session, *, noise: NoiseSource, destroy: Callable[[], None] | None = None
 ) -> tuple[CuratorMachine, CuratorNumerics | BlindCuratorNumerics]:
-    """The curator of a session.
+    """The curator of a session, with its own source of noise.
 
-    Args:
-        noise: Its own source of noise.
-        destroy: Destroys the boxes on its disk, if there are any.
-
-    Raises:
-        ConfigError: The source does not have the noise that the session needs.
+    `destroy` destroys the boxes on its disk, if there are any. A source without the noise that the session
+    needs is a `ConfigError`.
     """
     destroy = destroy or (lambda: None)
     machine = CuratorMachine(session)

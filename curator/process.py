@@ -65,16 +65,9 @@ def run_curator(
     *,
     progress: int | None = None,
 ) -> CuratorResult:
-    """Run a session's rounds until it is over.
+    """Run a session's rounds until it is over, and return the curator's result (docs/results.md).
 
-    Args:
-        progress: A file descriptor for one JSON line per `hushbid.curator.hub.PROGRESS_SECONDS`, or None.
-
-    Returns:
-        The curator's result (docs/results.md).
-
-    Raises:
-        HushbidError: As `hushbid.protocol.errors` says.
+    `progress` is a file descriptor for one JSON line per `hushbid.curator.hub.PROGRESS_SECONDS`, or None.
     """
     with (
         one_blas_thread(),
@@ -162,7 +155,7 @@ def _settled(session: Session, machine: CuratorMachine) -> bool:
 def _admitted(session_file: SessionFile, file: CuratorFile) -> dict[str, str]:
     """Parties that may connect, as public key -> name: the roster without revoked parties.
 
-    Raises `ConfigError` if a revoked party is not an owner of the session, or the session has no keys.
+    It raises `ConfigError` if a revoked party is not an owner of the session, or the session has no keys.
     """
     roster = session_file.roster
     if unknown := sorted(set(file.revoked) - set(roster.owners)):
