@@ -69,13 +69,7 @@ __all__ = ["BlindOwnerNumerics", "OwnerNumerics", "Sealer"]
 
 @dataclass(frozen=True)
 class Sealer:
-    """The keys with which an owner seals points so that the curator cannot read them.
-
-    Attributes:
-        name: The owner's roster name.
-        consumer: The recipient of the boxes.
-        noise: The source of ephemeral keys.
-    """
+    """An owner's keys, by which it seals points to the consumer; `noise` is the source of ephemeral ones."""
 
     name: str
     identity: Identity
@@ -219,7 +213,6 @@ class OwnerNumerics:
         return self._sealed_contents(sealer, self._contents(rows), first)
 
     def _contents(self, rows: Sequence[int]) -> list[bytes]:
-        """What the boxes of rows hold."""
         dataset, size = self._dataset, self._session.box_bytes
         points = np.asarray(dataset.features[np.array(rows, dtype=np.intp)])
         if not self._session.commitment_depth:
