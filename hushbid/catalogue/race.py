@@ -262,15 +262,7 @@ def _smallest(counts: npt.NDArray[Any]) -> np.dtype[Any]:
 
 @dataclass(frozen=True)
 class _KeptSketch:
-    """A sketch of D_v that was made and charged for screening.
-
-    Attributes:
-        release: The sketch, under substitution.
-        charged_as: Its entry in the lifetime ledger of D_v.
-        data: Digest of D_v.
-        epsilon, delta: The requested cost.
-        noise: Name of the noise source.
-    """
+    """A sketch of D_v, by substitution, made for screening: its ledger entry, D_v's digest and its cost."""
 
     release: RaceEntry
     charged_as: str

@@ -66,10 +66,9 @@ _NAMED: Final = 15
 
 @dataclass(frozen=True)
 class _Task:
-    """What a forked process should become: ``python -P -m MODULE ARGUMENTS``.
+    """What a forked process should become.
 
-    Attributes:
-        descriptors: Its stdin, stdout and stderr, and one more that its arguments name.
+    Descriptors: stdin, stdout, stderr, and one that arguments name.
     """
 
     module: str
