@@ -1,6 +1,6 @@
 """Packages that are not on every machine: they come with an extra (pyproject.toml), mostly `operator`.
 
-A party's own machine takes part without them. What uses one asks for it first, where it is not too late.
+A party's own machine takes part without them. Code that uses one asks for it first, before any work.
 """
 
 from __future__ import annotations
@@ -33,12 +33,8 @@ OTHERS: Final = {
 def need(module: str, what: str) -> None:
     """Refuse a feature whose package is missing; call it before the import, and before any work.
 
-    Args:
-        module: A key of `PACKAGES` or `OTHERS`.
-        what: The subject of the sentence, as in "A report".
-
-    Raises:
-        ConfigError: It is not installed; names the extra.
+    `module` is a key of `PACKAGES` or `OTHERS`, `what` the subject of the sentence, as in "A report". The
+    `ConfigError` names the extra.
     """
     package, extra = OTHERS[module] if module in OTHERS else (PACKAGES[module], EXTRA)
     if missing(module):

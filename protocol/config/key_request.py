@@ -1,7 +1,7 @@
 """A request to be put on a session's roster: a party's public key, signed with its secret key.
 
-The signature shows that the file's author has the secret key. People confirm the author's identity by
-comparing the key's fingerprint over the telephone.
+The signature shows that the author has the secret key. People confirm who that is by comparing the key's
+fingerprint over the telephone.
 """
 
 from __future__ import annotations
@@ -43,12 +43,8 @@ def key_request(
 ) -> dict[str, Any]:
     """The values of a party's request file, without the secret half of its key.
 
-    Args:
-        session: The name of the session that it is for; None: of any.
-        expires: Until when it may be used (`SignedFile.expires`); None: for ever.
-
-    Raises:
-        ConfigError: An owner cannot have this name.
+    The request is for the session of that name, or for any, and until it `expires` (`SignedFile.expires`), or
+    for ever. A name that an owner cannot have is a `ConfigError`.
     """
     check_role(name, role)
     values = {"expires": expires, "name": name, "role": role, "session": session}
@@ -58,8 +54,7 @@ def key_request(
 def check_request(request: KeyRequest, values: Mapping[str, Any], *, where: str) -> None:
     """Raise `ConfigError` for a request that its key has not signed, or with a wrong key or a reserved name.
 
-    Args:
-        values: The request's values as in the file.
+    `values` are the request's, as in the file.
     """
     check_role(request.name, request.role)
     check_signature(values, request.identity, whose="the key that it asks for", where=where)

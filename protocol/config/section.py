@@ -40,14 +40,9 @@ def is_party_name(text: str) -> bool:
 
 
 def check_party_name(name: str, what: str, *, where: str = "") -> None:
-    """Refuse a text that can be the name of no party, and of no session.
+    """Refuse a text that can be the name of no party, and of no session, with a `ConfigError`.
 
-    Args:
-        what: What it was to be, as in "a name on a roster".
-        where: What the message begins with.
-
-    Raises:
-        ConfigError: It is one.
+    `what` it was to be, as in "a name on a roster"; the message begins with `where`.
     """
     if not is_party_name(name):
         raise ConfigError(

@@ -67,12 +67,7 @@ NOT_SENT: Final = bytes(MASK_BYTES)
 
 
 class BlindKeys:
-    """The keys of one session, known to its consumer and its owners.
-
-    Args:
-        seed: Seed of the secret feature map.
-        session: The session's identifier, 16 bytes.
-    """
+    """The keys of one session, known to its consumer and owners, from the seed of the secret feature map."""
 
     def __init__(self, seed: bytes, session: bytes) -> None:
         self._session = session
@@ -167,7 +162,6 @@ class Mask:
 
     @property
     def offset(self) -> int:
-        """C."""
         return self._of(-self.bound - 1)
 
     def check(self, scores: Sequence[int]) -> None:

@@ -119,15 +119,10 @@ class PublicIdentity:
 
 @dataclass(frozen=True)
 class Identity:
-    """A party's identity with its secret, which neither `repr` nor `str` reveals.
+    """A party's identity with its secret, the 32-byte Ed25519 seed, which neither `repr` nor `str` reveals.
 
-    The nacl keys that it returns are less careful: their ``str`` is the secret.
-
-    Args:
-        seed: 32 bytes, the Ed25519 seed from which everything else derives.
-
-    Raises:
-        ConfigError: The seed has another length.
+    The nacl keys that it returns are less careful: their ``str`` is the secret. A seed of another length is a
+    `ConfigError`.
     """
 
     seed: bytes = field(repr=False)
@@ -143,7 +138,7 @@ class Identity:
     def from_secret(cls, text: str) -> Self:
         """The identity whose seed is given in Z85.
 
-        Raises `ConfigError` if the text is not a key, without quoting it.
+        It raises `ConfigError` if the text is not a key, without quoting it.
         """
         return cls(_decoded(text))
 
@@ -195,15 +190,11 @@ def fingerprint_of(raw: bytes) -> str:
 
 @lru_cache(maxsize=1024)
 def simulated_identity(session_digest: bytes, seed: int, party: str) -> Identity:
-    """The identity of a party in simulated sessions.
+    """The identity of a party in simulated sessions, by the session's digest and the simulation's seed.
 
     It protects nobody: anyone with the session file can compute it, secret included. It lets a simulation
     seal, open and sign as a deployed session does, with the same bytes every time. Every signature check
     needs one, so the most recent ones are cached.
-
-    Args:
-        session_digest: SHA-256 of what defines the session (`SessionFile.digest`), 32 bytes.
-        seed: The simulation's seed, 0 to 2^64 - 1.
     """
     assert len(session_digest) == hashlib.sha256().digest_size, "struct would pad or cut it"
     name = party.encode("utf-8")
@@ -212,7 +203,6 @@ def simulated_identity(session_digest: bytes, seed: int, party: str) -> Identity
 
 
 def _encoded(raw: bytes) -> str:
-    """A key's text."""
     return base64.b85encode(raw).decode("ascii").translate(_TO_Z85)
 
 

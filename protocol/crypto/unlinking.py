@@ -57,15 +57,10 @@ Masked = npt.NDArray[np.uint64]
 
 
 class PairKey:
-    """What one owner and the consumer share in a session.
+    """What one owner and the consumer share in a session, by the X25519 keys of both.
 
-    Args:
-        secret: The X25519 key of the one.
-        other: That of the other.
-        session: The session's identifier, 16 bytes.
-
-    Raises:
-        ConfigError: The other's key has low order, so that everybody could have what is shared.
+    `session` is the session's identifier, 16 bytes. A key of low order, by which everybody could have what is
+    shared, is a `ConfigError`.
     """
 
     def __init__(self, secret: nacl.public.PrivateKey, other: nacl.public.PublicKey, session: bytes) -> None:
@@ -86,10 +81,7 @@ class PairKey:
 class Places:
     """Where an owner's boxes stand in a round, and what is added to their scores.
 
-    Args:
-        key: The round key.
-        count: How many scores a bid of the round has.
-        batch: How many new boxes.
+    `key` is the round key, `count` the number of scores in a bid of the round, `batch` that of new boxes.
     """
 
     def __init__(self, key: bytes, count: int, batch: int) -> None:
@@ -151,12 +143,7 @@ class Places:
 
 
 class OwnMask:
-    """The mask of a round for one owner's boxes.
-
-    Args:
-        mask: What is the same for all owners.
-        places: What is this one's.
-    """
+    """The mask of a round for one owner's boxes: the mask of all owners, and this one's places."""
 
     SPREAD: Final = 2**_LOW_BITS - 1
     """How much the masked scores of one point can differ, by the number of its box."""
@@ -173,7 +160,7 @@ class OwnMask:
     def of(self, handles: Sequence[int], scores: Sequence[int], features: Features) -> list[bytes]:
         """The masked scores of points in boxes of these numbers; φ is int16 of shape (n, d).
 
-        Raises `LocalProtocolError` if a score exceeds the bound.
+        It raises `LocalProtocolError` if a score exceeds the bound.
         """
         exact = np.array(scores, dtype=np.int64)
         return _as_bytes(self.masked(np.array(handles, dtype=np.intp), exact, self.places.ties(features)))

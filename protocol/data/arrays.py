@@ -26,9 +26,8 @@ UNREADABLE: Final = (
 def load_npy(path: Path, columns: DataColumns) -> Dataset:
     """Map the array of a ``.npy`` file into memory, as features.
 
-    Raises:
-        DataError: The file cannot be parsed, holds Python objects or is no array of real numbers with two
-            axes, or `columns` names anything.
+    A file that cannot be parsed, holds Python objects or is no array of real numbers with two axes, and
+    columns with any name, are a `DataError`.
     """
     if columns.features is not None or columns.label is not None or columns.identifier is not None:
         raise DataError(
@@ -89,8 +88,7 @@ def _usable(
 ) -> tuple[npt.NDArray[Any] | None, npt.NDArray[np.bool_]]:
     """Labels or identifiers with a good one in place of each that cannot travel, and where these are.
 
-    Args:
-        held: Which rows have one; None: all.
+    `held` says which rows have one; None: all.
     """
     none: npt.NDArray[np.bool_] = np.zeros(rows, dtype=np.bool_)
     if values is None or values.shape != (rows,) or values.dtype.kind not in "fU":

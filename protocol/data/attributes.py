@@ -66,14 +66,10 @@ def pack_pair(label: int | float | str | None, identifier: int | str | None) -> 
 
 
 def pack_attributes(attributes: Attributes, length: int) -> bytes:
-    """Pack a label and an identifier as msgpack, padded with zeros.
+    """Pack a label and an identifier as msgpack, padded with zeros to `length` bytes.
 
-    Args:
-        length: Bytes of the result, the same for every row of a dataset, so that a frame's size does not
-            reveal its row.
-
-    Raises:
-        ValueError: The packed pair is longer than `length`.
+    All rows of a dataset have that length, so that a frame's size does not reveal its row. A packed pair that
+    is longer is a ValueError.
     """
     return padded(pack_pair(attributes.label, attributes.identifier), length)
 
@@ -88,9 +84,8 @@ def padded(packed: bytes, length: int) -> bytes:
 def unpack_attributes(data: bytes) -> Attributes:
     """The inverse of `pack_attributes`, for bytes from another party.
 
-    Raises:
-        DataError: The bytes are too long, not msgpack, not a label and an identifier, or followed by anything
-            but zeros.
+    Bytes that are too long, not msgpack, not a label and an identifier, or followed by anything but zeros,
+    are a `DataError`.
     """
     if len(data) > limits.MAX_ATTRIBUTES:
         raise _refused(f"take {len(data)} bytes, more than {limits.MAX_ATTRIBUTES}")
@@ -124,10 +119,7 @@ def unpack_attributes(data: bytes) -> Attributes:
 
 
 def read_attributes(data: bytes) -> Attributes:
-    """As `unpack_attributes`; neither label nor identifier if that fails.
-
-    For points that are kept whatever their owner made of their attributes.
-    """
+    """As `unpack_attributes`, with neither label nor identifier if that fails: the point is kept anyway."""
     try:
         return unpack_attributes(data)
     except DataError:

@@ -104,7 +104,7 @@ class Filled(Figures):
 class Changes(Figures):
     """What was changed of a party's rows, by its `Outside` or where they had gaps.
 
-    It is for nobody else, since it tells something of the rows.
+    Nobody else may see it, since it tells something of the rows.
 
     Attributes:
         clipped: Values set to the nearest bound, by column.
@@ -358,11 +358,7 @@ class Dataset:
         return labels, packed_lengths(self.identifiers, rows)
 
     def within(self, room: int) -> Dataset:
-        """The dataset with labels and identifiers that are packed into so many bytes at most.
-
-        Raises:
-            DataError: A row needs more.
-        """
+        """The dataset with attributes packed into so many bytes at most; `DataError` if a row needs more."""
         room = min(room, limits.MAX_ATTRIBUTES)
         if self.most_attributes <= room:
             return self
@@ -381,8 +377,7 @@ class Dataset:
     def attribute_length(self) -> int:
         """Bytes of every row's packed label and identifier: the longest of each, or `room` if that is less.
 
-        Raises:
-            DataError: It is over `limits.MAX_ATTRIBUTES`.
+        More than `limits.MAX_ATTRIBUTES` are a `DataError`.
         """
         length = self.most_attributes
         if self.room is not None:
@@ -396,11 +391,7 @@ class Dataset:
         return length
 
     def attributes(self, row: int) -> bytes:
-        """The row's label and identifier, packed to `attribute_length` bytes: for frames, which show sizes.
-
-        Raises:
-            DataError: As `attribute_length`.
-        """
+        """A row's label and identifier, packed to `attribute_length`: for frames, which show sizes."""
         [packed] = self.attributes_of([row])
         return packed
 

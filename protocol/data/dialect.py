@@ -12,10 +12,7 @@ __all__ = ["Dialect", "declared_encoding"]
 class Dialect:
     """How a CSV file is written; None: found by its content.
 
-    Attributes:
-        separator: Between cells: one character.
-        decimal: "." or ",": what stands before a number's fraction.
-        encoding: As Python names it, such as "latin-1".
+    It has the separator, "." or "," before fractions, and the encoding as Python names it, such as "latin-1".
     """
 
     separator: str | None = None

@@ -58,7 +58,6 @@ class _Recorded(ABC):
     __match_args__: ClassVar[tuple[str, ...]] = ()  # a dataclass has its fields' names in it
 
     def item(self) -> Item:
-        """As a transcript item."""
         fields = {name: getattr(self, name) for name in self.__match_args__}
         public = {name: fields.pop(name) for name in self.PUBLIC}
         return Item(self.KIND, public, fields)
@@ -280,10 +279,9 @@ class ChargedData(StrEnum):
 
     @classmethod
     def recorded(cls, neighbours: object) -> ChargedData:
-        """Of a recorded charge, which does not say it: only the costs of D_v compare by substitution.
+        """What a recorded charge, which does not say it, is about: only costs of D_v compare by substitution.
 
-        Raises:
-            ValueError: There is no such neighbour relation.
+        An unknown neighbour relation is a ValueError.
         """
         return cls.CONSUMER if Neighbours(str(neighbours)) is Neighbours.SUBSTITUTE_ONE else cls.OWNERS
 

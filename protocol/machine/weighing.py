@@ -128,7 +128,7 @@ class Weighing:
     def drawn(self, noise: NoiseDrawn, number: int) -> ComputeWeights:
         """Take in the noise that `start` requested in this round; return the next computation.
 
-        Raises `LocalProtocolError` if the noise is for other rounds.
+        Noise for other rounds is a `LocalProtocolError`.
         """
         if noise.first != number or self._noise:
             raise LocalProtocolError(f"Noise for round {noise.first} came in round {number}.")
@@ -147,9 +147,8 @@ class Weighing:
     def computed(self, weights: WeightsComputed, number: int) -> tuple[Charge, ...]:
         """Take in the weights of this round; return the charges to record before they leave.
 
-        Raises:
-            LocalProtocolError: The weights are another round's.
-            BudgetExceeded: The filter does not admit the release.
+        Another round's are a `LocalProtocolError`, a release that the filter does not admit is
+        `BudgetExceeded`.
         """
         if weights.round != number:
             raise LocalProtocolError(f"Weights of round {weights.round} came in round {number}.")
@@ -166,7 +165,7 @@ class Weighing:
     def charge(self, release: int) -> tuple[Charge, ...]:
         """Charge a release that was computed and has not left: the charge must be recorded first.
 
-        Raises `BudgetExceeded` if the filter does not admit it.
+        It raises `BudgetExceeded` if the filter does not admit it.
         """
         if self.filter is None:
             return ()

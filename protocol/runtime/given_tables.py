@@ -36,13 +36,9 @@ def place_of(given: object, state: Path, name: str) -> Path | None:
 
 
 def needs_ledger(what: str, ledger: Path | None) -> None:
-    """Refuse a table without a ledger: one beside the copy would be forgotten with the session.
+    """Refuse a table, given as the argument `what`, without a ledger, with a `ConfigError`.
 
-    Args:
-        what: The argument that the table came in.
-
-    Raises:
-        ConfigError: There is none.
+    A ledger beside the copy would be forgotten with the session.
     """
     if ledger is None:
         raise ConfigError(
@@ -91,7 +87,7 @@ def stated_budget(
 ) -> BudgetSection | None:
     """The budget that a party states for its data: the options' if given, otherwise its file's.
 
-    Raises `ConfigError` if the option's ε is invalid.
+    It raises `ConfigError` if the option's ε is invalid.
     """
     from hushbid.protocol.config.loading import validated  # noqa: PLC0415 - a program that begins imports little
     from hushbid.protocol.config.party import BudgetSection  # noqa: PLC0415

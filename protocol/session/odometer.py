@@ -26,8 +26,7 @@ class Odometer(Figures):
 
     Attributes:
         protects: The party whose records are protected.
-        neighbours: The datasets that are compared.
-        delta: The δ that ε is stated for.
+        neighbours, delta: The datasets that are compared, and the δ that ε is stated for.
         rounds: After which rounds; 0: before the first, where the consumer's target is out already.
         epsilon: ε after each.
         settled: ε with the private settlement that came after them; None: there was none.
@@ -75,11 +74,7 @@ def odometers(session: Session, rounds: int, *, settled: bool) -> tuple[Odometer
 
 
 def promised(session: Session, protects: str) -> Odometer | None:
-    """The odometer of all rounds that a session will have; None if it promises nothing.
-
-    Args:
-        protects: `hushbid.protocol.session.guarantee.OWNERS_DATA` or `CONSUMERS_DATA`.
-    """
+    """The odometer of all rounds that a session will have, for `OWNERS_DATA` or `CONSUMERS_DATA`; or None."""
     if any(whose == protects for whose, _ in objections(session)):
         return None
     if protects == CONSUMERS_DATA:

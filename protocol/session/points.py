@@ -159,14 +159,9 @@ class Signatures:
     def hold_all(
         self, owner: str, bid_round: int, handles: Sequence[int], brought: BroughtPoints
     ) -> Sequence[bool]:
-        """Whether an owner signed each sealed point of one message.
+        """Whether an owner signed each sealed point of one message: shape (n,).
 
-        Args:
-            handles: The owner's number of each, without padding, n of them.
-            brought: The points, padding after them.
-
-        Returns:
-            Shape (n,).
+        `handles` are the owner's numbers of the n points; in `brought` padding follows these.
         """
         held = brought.held
         if isinstance(held, SealedCandidate):
@@ -215,10 +210,7 @@ def _digests(joined: bytes) -> Iterator[bytes]:
 def signs_head(session: Session, party: str, head: bytes, signature: bytes) -> bool:
     """Whether a party signed the head of its transcript; if nobody has keys, whether the signature is empty.
 
-    Args:
-        party: "curator", "consumer", or an owner's name.
-        head: The head that it claims, 32 bytes.
-        signature: The signature that it claims.
+    The party is "curator", "consumer", or an owner's name. Head, 32 bytes, and signature are as claimed.
     """
     if session.keyless:
         return not signature
@@ -242,9 +234,8 @@ def signs_rows(session: Session, owner: str, commitment: Commitment) -> bool:
 def check_weights(weights: npt.NDArray[Any], session: Session) -> None:
     """Refuse a broadcast weight that is impossible in this session.
 
-    Raises:
-        RemoteProtocolError: `MALFORMED`: another number of coordinates or type; `OVERSIZED`: a coordinate is
-            over the limit.
+    `RemoteProtocolError`: `MALFORMED` with another number of coordinates or type; `OVERSIZED` with a
+    coordinate over the limit.
     """
     coordinates = session.weight_coordinates
     if weights.shape != (coordinates,) or weights.dtype != np.int32:
@@ -273,18 +264,11 @@ def mapped(recomputed: Features) -> npt.NDArray[np.bool_]:
 
 
 def within_bounds(space: FeatureSpace, points: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Whether each point lies within the public bounds, by the rule of `hushbid.protocol.data.check_dataset`.
+    """Whether each point, shape (n, columns), lies within the public bounds: shape (n,).
 
-    A float32 point is compared with bounds rounded to float32, as a bound saved in that type was.
-
-    Args:
-        points: Raw, shape (n, columns).
-
-    Returns:
-        Shape (n,); False for a point with a value that is not finite.
-
-    Raises:
-        DataError: Another shape, or a dtype that is not real.
+    The rule is that of `hushbid.protocol.data.check_dataset`: a float32 point is compared with bounds rounded
+    to float32, as a bound saved in that type was. A value that is not finite is outside. Another shape, or a
+    dtype that is not real, is a `DataError`.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         scaled = space.scale(points)

@@ -19,11 +19,10 @@ __all__ = ["environment_differences", "environment_fingerprint"]
 
 
 def environment_fingerprint() -> dict[str, Value]:
-    """Python, numpy, BLAS and processor features of this process.
+    """Python, numpy, BLAS and processor features of this process, as text and sequences of text.
 
-    Returns:
-        A map of text and sequences of text: ``python``, ``machine``, ``numpy``, ``blas`` (name, version and
-        chosen kernels of each loaded BLAS), ``cpu`` (features that numpy's own kernels use).
+    The keys are ``python``, ``machine``, ``numpy``, ``blas`` (name, version and chosen kernels of each loaded
+    BLAS), and ``cpu`` (features that numpy's own kernels use).
     """
     build = np.show_config(mode="dicts")
     with LIBRARIES:
@@ -48,13 +47,10 @@ def environment_fingerprint() -> dict[str, Value]:
 
 
 def environment_differences(recorded: Fields) -> dict[str, dict[str, Value]]:
-    """Differences between the environment of a transcript and this process's.
+    """By key, what was `recorded` in a transcript's environment and what is `here`, where they differ.
 
     A process names its loaded BLAS libraries, and a replay needs fewer than the party did. If one names a
     subset of the other's, they count as equal.
-
-    Returns:
-        By key, a map of what was `recorded` and what is `here`.
     """
     here = environment_fingerprint()
     return {

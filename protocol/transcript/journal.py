@@ -63,8 +63,7 @@ class _Chain:
     def append(self, now: float, event: Item, effects: Sequence[Item]) -> None:
         """Encode one record and hold it until the next commit.
 
-        Raises:
-            LocalProtocolError: Part of it cannot be recorded; the journal is unchanged.
+        If part of it cannot be recorded, this is a `LocalProtocolError`; the journal is unchanged.
         """
         encoded, head = encode_record(self.count, now, event, effects, previous=self.head, salts=self._salts)
         self._pending.append(encoded)
@@ -200,9 +199,8 @@ class Journal(_Chain):
     def commit(self) -> None:
         """Write every appended record in one write and, with durability "fsync", wait for the disk.
 
-        Raises:
-            TranscriptUnwritable: The disk is full or fails. The file ends with the last committed record, the
-                others are kept, and a later commit tries again.
+        If the disk is full or fails, this is `TranscriptUnwritable`: the file ends with the last committed
+        record, the others are kept, and a later commit tries again.
         """
         if not self._pending:
             return
@@ -214,9 +212,8 @@ class Journal(_Chain):
     def close(self) -> None:
         """Commit, wait for the disk whatever the durability, and close the file.
 
-        Raises:
-            TranscriptUnwritable: The records could not be written. The file stays open, and closing can be
-                retried.
+        If the records could not be written, this is `TranscriptUnwritable`: the file stays open, and closing
+        can be retried.
         """
         if self._closed:
             return

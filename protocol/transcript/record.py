@@ -89,12 +89,7 @@ class Header(NamedTuple):
 
 
 class RecordedItem(NamedTuple):
-    """An item that was read back.
-
-    Args:
-        private: The private fields that are present.
-        commitments: Commitment of every private field, present or not.
-    """
+    """An item that was read back: private fields that are present, and commitments of all of them."""
 
     kind: str
     public: Fields
@@ -145,8 +140,7 @@ class RecordLengths(NamedTuple):
 def encode_header(header: Header) -> tuple[bytes, bytes]:
     """The first bytes of a transcript, digest included, and that digest.
 
-    Raises:
-        LocalProtocolError: The environment has a value that cannot be encoded.
+    An environment with a value that cannot be encoded is a `LocalProtocolError`.
     """
     body = pack_value(header._asdict())
     lead = _PREAMBLE.pack(MAGIC, *FORMAT, len(body)) + body
@@ -169,10 +163,9 @@ def header_digest(preamble: Preamble, body: bytes) -> bytes:
 
 
 def decode_header(body: bytes) -> Header:
-    """The header that `body` encodes. Keys that a newer minor version adds are ignored.
+    """The header that `body` encodes, else `MalformedRecord`.
 
-    Raises:
-        MalformedRecord: It is no header.
+    Keys that a newer minor version adds are ignored.
     """
     try:
         fields = unpack_value(body)
@@ -295,10 +288,8 @@ def _refusal(number: int, items: Sequence[Item]) -> LocalProtocolError:
 def decode_frame(frame: bytes) -> RecordLengths:
     """The lengths that a record begins with.
 
-    Their checksum distinguishes a damaged length from a record that was cut short.
-
-    Raises:
-        MalformedRecord: The checksum does not hold, or a length is over its limit.
+    Their checksum distinguishes a damaged length from a record that was cut short. If it does not hold, or a
+    length is over its limit, this is a `MalformedRecord`.
     """
     public_bytes, private_bytes, checksum = _FRAME.unpack(frame)
     if crc32(frame[: _LENGTHS.size]) != checksum:
@@ -309,14 +300,9 @@ def decode_frame(frame: bytes) -> RecordLengths:
 
 
 def decode_record(frame: RecordLengths, rest: bytes, *, number: int, previous: bytes) -> Record:
-    """Check and decode one record.
+    """Check and decode the record of that number from the `frame.remaining` bytes after its frame.
 
-    Args:
-        rest: The `frame.remaining` bytes after the frame.
-        number: The required number.
-
-    Raises:
-        MalformedRecord: Its digest or a commitment does not hold, or it is no record.
+    If its digest or a commitment does not hold, or it is no record, this is a `MalformedRecord`.
     """
     public = rest[: frame.public_bytes]
     end = frame.public_bytes + frame.private_bytes

@@ -64,11 +64,9 @@ def redact(path: Path, write: Callable[[bytes], object]) -> Redaction:
 
 
 def redact_record(frame: RecordLengths, rest: bytes, *, private_fields: int) -> bytes:
-    """A whole record without the salts and values of its private fields.
+    """A whole record without the salts and values of its private fields, of which there are so many.
 
-    Args:
-        rest: The `frame.remaining` bytes after the frame.
-        private_fields: Number of private fields of its event and effects.
+    `rest` are the `frame.remaining` bytes after the frame.
     """
     private = _TAKEN_OUT * private_fields
     lengths = _LENGTHS.pack(frame.public_bytes, len(private))

@@ -50,9 +50,7 @@ class Signature(StrEnum):
 class SignedHead(NamedTuple):
     """A head that a party signed, in its own transcript or as received.
 
-    Args:
-        head: Digest of the chain of the party's transcript.
-        outcome: How the session ended, by the curator's message; otherwise empty.
+    `outcome` says how the session ended, by the curator's message; otherwise it is empty.
     """
 
     party: str
@@ -63,12 +61,7 @@ class SignedHead(NamedTuple):
 
 
 class Contradiction(NamedTuple):
-    """A contradiction in a transcript whose chain holds.
-
-    Args:
-        record: Number of the record; -1 for the header.
-        what: The problem, in a sentence.
-    """
+    """A contradiction in a transcript whose chain holds: the record, -1 for the header, and a sentence."""
 
     record: int
     what: str
@@ -157,8 +150,7 @@ def verify(path: Path, observe: Callable[[Record], None] | None = None) -> Verif
 def frame_of(item: RecordedItem) -> RecordedFrame | None:
     """The sent or received frame; None for other items, and if it was removed.
 
-    Raises:
-        MalformedRecord: The item is of a frame's kind, but has no frame.
+    An item of a frame's kind that has no frame is a `MalformedRecord`.
     """
     if item.kind not in _FRAMES or "frame" in item.redacted:
         return None

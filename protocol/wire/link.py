@@ -30,8 +30,7 @@ class Link:
     def is_new(self, sequence: int) -> bool:
         """Whether a sequenced frame is the next one; False for a repeated one.
 
-        Raises:
-            RemoteProtocolError: `SEQUENCE`: frames before it are missing.
+        If frames before it are missing, this is a `RemoteProtocolError` (`SEQUENCE`).
         """
         if sequence > self.received + 1:
             raise RemoteProtocolError(
@@ -70,8 +69,7 @@ class Link:
     def give_out(self, kind: str, body: bytes) -> int:
         """Number a frame and hold it; returns its sequence.
 
-        Raises:
-            LocalProtocolError: More frames are held than the protocol's turns can leave unacknowledged.
+        More held frames than the protocol's turns can leave unacknowledged are a `LocalProtocolError`.
         """
         if len(self.held) >= limits.MAX_HELD_PER_PEER:
             raise LocalProtocolError(f"{len(self.held)} frames are unacknowledged by one peer.")

@@ -22,11 +22,7 @@ _NOTHING: Final = bytes(NODE_BYTES)
 
 
 class Tree:
-    """The tree over some digests, in order.
-
-    Args:
-        leaves: Of 32 bytes each, at least one.
-    """
+    """The tree over one or more digests of 32 bytes, in order."""
 
     def __init__(self, leaves: Sequence[bytes]) -> None:
         self._levels = [list(leaves)]
@@ -50,11 +46,9 @@ class Tree:
 
 
 def root_of(leaf: bytes, place: int, path: bytes) -> bytes:
-    """The root that a leaf at this place leads to by this path.
+    """The root that a leaf at this place leads to by this path (`Tree.path`), a whole number of nodes.
 
-    Args:
-        place: From 0; of no meaning beyond the path's length.
-        path: A whole number of nodes (`Tree.path`).
+    The place is counted from 0, and has no meaning beyond the path's length.
     """
     node, begun = leaf, _BEGUN.copy
     for at in range(0, len(path), NODE_BYTES):

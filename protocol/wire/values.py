@@ -44,11 +44,7 @@ _ATOMS: Final = frozenset({type(None), bool, int, float, str, bytes})
 
 
 def pack_value(value: Value) -> bytes:
-    """The one encoding of a value.
-
-    Raises:
-        LocalProtocolError: The value, or a part of it, has a type that a transcript cannot hold.
-    """
+    """The one encoding of a value; `LocalProtocolError` if it has a type that a transcript cannot hold."""
     try:
         return _pack(value if type(value) in _ATOMS else _canonical(value))
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -61,11 +57,7 @@ def pack_value(value: Value) -> bytes:
 
 
 def unpack_value(encoded: bytes) -> Value:
-    """The inverse of `pack_value`; arrays are read-only, sequences are tuples.
-
-    Raises:
-        ValueError: The bytes are no such encoding.
-    """
+    """The inverse of `pack_value`; arrays are read-only, sequences are tuples; ValueError for other bytes."""
     try:
         # timestamp=1: msgpack's own extension, which nothing here writes, would come back as a float.
         value: Value = msgpack.unpackb(encoded, use_list=False, timestamp=1, ext_hook=unpack_extension)
@@ -77,8 +69,7 @@ def unpack_value(encoded: bytes) -> Value:
 def canonical_map(fields: Fields) -> dict[str, Any]:
     """The fields in the order and the containers of their encoding.
 
-    Raises:
-        TypeError: A key is not a str, or a value has a type that cannot be encoded.
+    A key that is not a str, or a value that cannot be encoded, is a TypeError.
     """
     ordered: dict[str, Any] = {}
     for key in sorted(fields):

@@ -22,12 +22,7 @@ HALVINGS: Final = 20
 class Budget:
     """The most that may be spent: (ε, δ)-differential privacy.
 
-    Attributes:
-        epsilon: Positive and finite.
-        delta: In (0, 1).
-
-    Raises:
-        ConfigError: A value is out of range; the error names the key.
+    An ε that is not positive and finite, and a δ outside of (0, 1), are a `ConfigError` that names the key.
     """
 
     epsilon: float
@@ -78,8 +73,7 @@ class PrivacyFilter:
     def expect(self, *costs: Cost) -> None:
         """Compose all the charges planned for a session, so that charges up to them need no composition.
 
-        Raises:
-            BudgetExceeded: They exceed the remaining budget. Nothing is charged either way.
+        `BudgetExceeded`: they exceed the remaining budget. Nothing is charged either way.
         """
         wanted = self._with(costs)
         if not self.budget.admits(_as_costs(wanted)):
@@ -87,11 +81,7 @@ class PrivacyFilter:
         self._cleared = wanted
 
     def charge(self, *costs: Cost) -> None:
-        """Charge one or more costs, either all or none.
-
-        Raises:
-            BudgetExceeded: They exceed the remaining budget; nothing was charged.
-        """
+        """Charge all these costs, or none if they exceed the remaining budget (`BudgetExceeded`)."""
         wanted = self._with(costs)
         if any(count > self._cleared.get(kind, 0) for kind, count in wanted.items()):
             self._cleared = self._look_ahead(wanted)

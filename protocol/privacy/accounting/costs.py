@@ -40,8 +40,7 @@ MAX_COUNT: Final = 2**53
 class GaussianCost:
     """Continuous Gaussian noise, or such noise rounded to whole numbers if totals are whole.
 
-    Attributes:
-        noise_multiplier: σ/Δ, with Δ the L2 sensitivity of one release.
+    `noise_multiplier` is σ/Δ, with Δ the L2 sensitivity of one release.
     """
 
     noise_multiplier: float
@@ -94,11 +93,7 @@ class DiscreteGaussianCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaplaceCost:
-    """Laplace noise.
-
-    Attributes:
-        epsilon: L1 sensitivity divided by the noise's scale.
-    """
+    """Laplace noise; `epsilon` is the L1 sensitivity divided by the noise's scale."""
 
     epsilon: float
     count: int
@@ -113,10 +108,9 @@ class LaplaceCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundedRangeCost:
-    """A mechanism of bounded range: an exponential mechanism, or a coin whose log-odds change by η.
+    """A mechanism of bounded range η: an exponential mechanism, or a coin whose log-odds change by η.
 
-    Attributes:
-        eta: Range η. With weights e^(cψ) and a score of sensitivity Δ, η = 2cΔ (Dong, Durfee, Rogers 2020).
+    With weights e^(cψ) and a score of sensitivity Δ, η = 2cΔ (Dong, Durfee, Rogers 2020).
     """
 
     eta: float
@@ -132,11 +126,7 @@ class BoundedRangeCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZcdpCost:
-    """A mechanism known only by its zero-concentrated differential privacy.
-
-    Attributes:
-        rho_each: ρ of one release.
-    """
+    """A mechanism known only by its zero-concentrated differential privacy, ρ of one release."""
 
     rho_each: float
     count: int
@@ -151,11 +141,9 @@ class ZcdpCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApproximateCost:
-    """A mechanism known only by its (ε, δ).
+    """A mechanism known only by the (ε, δ) of one release.
 
-    Attributes:
-        epsilon: ε of one release; 0 for a mere probability of failure.
-        delta: δ of one release; 0 for pure differential privacy.
+    ε is 0 for a mere probability of failure, δ for pure differential privacy.
     """
 
     epsilon: float
@@ -210,11 +198,7 @@ def cost_to_record(cost: Cost) -> dict[str, Any]:
 
 
 def cost_from_record(record: Mapping[str, Any]) -> Cost:
-    """Rebuild a cost from the result of `cost_to_record`.
-
-    Raises:
-        ConfigError: It is not a cost, or has a value that no cost has.
-    """
+    """Rebuild a cost from the result of `cost_to_record`; anything else is a `ConfigError`."""
     kind = _KINDS.get(str(record.get("kind")))
     if kind is None:
         raise ConfigError(

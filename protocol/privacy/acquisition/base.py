@@ -100,8 +100,7 @@ class AcquisitionRule(ABC):
     def small_keys(cls, *, owners: int, rounds: int, delta: float) -> Mapping[str, Any]:
         """The keys that it needs in a session of few owners, as sweeps run; empty if it needs none.
 
-        Raises:
-            ConfigError: It does not work with so few owners.
+        A rule that does not work with so few raises `ConfigError`.
         """
         return {}
 
@@ -134,13 +133,10 @@ class AcquisitionRule(ABC):
     def ask(
         self, stage: int, standings: Sequence[BidStanding], obtained: frozenset[str], noise: Noise
     ) -> tuple[str, ...]:
-        """The owners to ask next in this round.
+        """The owners to ask next in this round, without duplicates; none when the round can be decided.
 
         Args:
             stage: Number of earlier calls in the round.
             standings: The bids of the owners still present, best first.
             obtained: Owners whose point of this round is verified and in the pool.
-
-        Returns:
-            Names of owners without duplicates; empty when the round can be decided.
         """

@@ -89,26 +89,17 @@ class NoiseSource(Protocol):
         ...
 
     def check(self, request: Draw) -> None:
-        """Refuse a request that `draw` would refuse, before a session starts.
-
-        Raises:
-            ConfigError: The source has no such noise.
-        """
+        """Refuse a request that `draw` would refuse, before a session starts, with a `ConfigError`."""
         ...
 
     def draw(self, request: Draw) -> npt.NDArray[Any]:
-        """Fresh noise of `drawn_type`, shape (request.size,).
-
-        Raises:
-            ConfigError: As `check`.
-        """
+        """Fresh noise of `drawn_type`, shape (request.size,); raises as `check`."""
         ...
 
     def random_bytes(self, count: int) -> bytes:
         """`count` fresh bytes, at least one, for keys. They do not affect the noise that `draw` returns.
 
-        Raises:
-            LocalProtocolError: `count` is less than 1.
+        A count of less than 1 is a `LocalProtocolError`.
         """
         ...
 

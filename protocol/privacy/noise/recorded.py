@@ -42,8 +42,7 @@ class RecordedNoise:
     def draw(self, request: Draw) -> npt.NDArray[Any]:
         """The next array of the recording, read-only, shape (request.size,).
 
-        Raises:
-            ReplayDivergence: Something else, or nothing, was recorded here; the source is unchanged.
+        `ReplayDivergence`: something else, or nothing, was recorded here; the source is unchanged.
         """
         found = self._recorded.peek()
         if found is None:
@@ -59,11 +58,9 @@ class RecordedNoise:
         return noise
 
     def random_bytes(self, count: int) -> bytes:
-        """The next bytes of the recording.
+        """The next bytes of the recording, at least one.
 
-        Raises:
-            ReplayDivergence: Another number of bytes, or nothing, was recorded here; the source is unchanged.
-            LocalProtocolError: `count` is less than 1.
+        `ReplayDivergence`: another number of bytes, or nothing, was recorded here; the source is unchanged.
         """
         check_byte_count(count)
         found = self._keys.peek()
@@ -77,11 +74,7 @@ class RecordedNoise:
         return found
 
     def ensure_used(self) -> None:
-        """Check, at the end of a replay, that all recorded noise was used.
-
-        Raises:
-            ReplayDivergence: Noise or bytes are left.
-        """
+        """Check, at the end of a replay, that no noise or bytes are left; else `ReplayDivergence`."""
         for left, what in ((self._recorded, "noise"), (self._keys, "random bytes")):
             if left.peek() is not None:
                 raise ReplayDivergence(
@@ -97,8 +90,6 @@ T = TypeVar("T")
 
 
 class _Ahead(Generic[T]):
-    """An iterator whose next item can be seen before it is taken."""
-
     def __init__(self, items: Iterator[T]) -> None:
         self.place = 0
         """Number of items taken."""

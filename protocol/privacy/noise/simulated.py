@@ -17,13 +17,8 @@ __all__ = ["SimulatedNoise"]
 class SimulatedNoise:
     """Noise with the right distribution from a seeded generator for one party.
 
-    Equal seeds, parties and sequences of requests give equal noise.
-
-    Args:
-        party: The party that draws; each party has its own stream.
-
-    Raises:
-        ConfigError: A negative seed.
+    Equal seeds, parties and sequences of requests give equal noise; each party has its own stream. A negative
+    seed is a `ConfigError`.
     """
 
     name = "simulated"
@@ -48,8 +43,8 @@ class SimulatedNoise:
         """Noise as `request` asks.
 
         Discrete noise is sampled from its own distribution, not rounded from a continuous one, up to
-        float64's error in the acceptance probability: enough for simulation, where figures are
-        measured; not for protection, where low bits leak (Mironov 2012).
+        float64's error in the acceptance probability: enough for simulation; not for protection, where low
+        bits leak (Mironov 2012).
         """
         match request.distribution:
             case "uniform":

@@ -72,9 +72,7 @@ class Guarantee:
 class PrivateParameters(Parameters):
     """The table of a mechanism with a privacy guarantee.
 
-    Attributes:
-        neighbours: The datasets that the guarantee compares; without a default, as ε has no meaning without
-            it.
+    `neighbours` has no default, as ε has no meaning without the datasets that it compares.
     """
 
     advice: ClassVar[Mapping[str, str]] = {
@@ -164,12 +162,8 @@ class ReleaseStream:
     def embedding(self, total: Totals, points: int) -> npt.NDArray[np.float64]:
         """The noiseless part of a release about private points, which is linear in their total.
 
-        Args:
-            total: Sum of their `statistic`, int64 of shape (statistic.width,).
-            points: Their number; positive.
-
-        Returns:
-            Their mean, float64 in units of φ, shape (d,).
+        `total` sums their `statistic`, int64 of shape (statistic.width,), over a positive number of points.
+        Returns their mean, float64 in units of φ, shape (d,).
         """
         return np.asarray(total * (FEATURE_UNIT / points), dtype=np.float64)
 
@@ -251,11 +245,7 @@ class ReleaseMechanism(ABC):
     """Keys of ``[features]`` in such a session, if it does not work with the default map."""
 
     def __post_init__(self) -> None:  # noqa: B027 - optional
-        """Check what the parameters' model cannot check without the setting.
-
-        Raises:
-            ConfigError: The parameters do not suit this setting.
-        """
+        """Check what the parameters' model cannot without the setting; `ConfigError` if unsuitable."""
 
     @property
     def dimension(self) -> int:
@@ -296,11 +286,7 @@ class ReleaseMechanism(ABC):
 
     @abstractmethod
     def guarantee(self, *, neighbours: Neighbours, delta: float) -> Guarantee:
-        """The guarantee of all `releases` releases together, at δ.
-
-        Raises:
-            ConfigError: `delta` outside of (0, 1).
-        """
+        """The guarantee of all `releases` releases together, at δ in (0, 1), else a `ConfigError`."""
 
     @abstractmethod
     def cost(self, index: int, *, neighbours: Neighbours) -> tuple[Cost, ...]:
@@ -318,17 +304,12 @@ class ReleaseMechanism(ABC):
     def statistic(self, prior: Prior | None) -> Statistic:
         """The integer vector that each point adds to a released total: φ, unless overridden.
 
-        Raises:
-            LocalProtocolError: It depends on a prior that is not known yet.
+        If it depends on a prior that is not known yet, this is a `LocalProtocolError`.
         """
         return Statistic.identity(self.dimension)
 
     def aim(self, embedding: npt.NDArray[np.float64], prior: Prior) -> Aim:
-        """What rows whose statistic this is have to come to, to have a released mean embedding.
-
-        Args:
-            embedding: As released, shape (d,).
-        """
+        """What rows with this statistic have to come to, to have a released mean embedding, shape (d,)."""
         return Aim.of(self.statistic(prior), embedding / FEATURE_UNIT)
 
     def walk(self, prior: Prior) -> RandomWalk | None:
@@ -346,11 +327,7 @@ class ReleaseMechanism(ABC):
         return self.Stream(self, offset, prior)
 
     def known(self, prior: Prior | None) -> Prior:
-        """The prior, which must be known.
-
-        Raises:
-            LocalProtocolError: It is not known yet.
-        """
+        """The prior, which must be known: otherwise this is a `LocalProtocolError`."""
         if prior is None:
             raise LocalProtocolError(f"A {self.name} release was asked for before the seed set was known.")
         return prior
@@ -358,8 +335,7 @@ class ReleaseMechanism(ABC):
     def shows_public(self, index: int) -> bool:
         """Whether a release contains only public points.
 
-        Raises:
-            LocalProtocolError: `index` is not in 0..releases - 1: no guarantee covers it.
+        An `index` outside of 0..releases - 1, which no guarantee covers, is a `LocalProtocolError`.
         """
         if not 0 <= index < self.releases:
             raise LocalProtocolError(f"Release {index} of {self.releases} was asked for.")

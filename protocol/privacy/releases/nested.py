@@ -28,12 +28,7 @@ LEAST: Final = 2.0**5
 
 @dataclass(frozen=True)
 class Nested:
-    """A finer release and the coarser one that follows from it.
-
-    Attributes:
-        finer: The curator's mechanism.
-        draws: Z and Z'.
-    """
+    """A finer release, the curator's, with the draws Z and Z' of it and of the coarser one made from it."""
 
     finer: ReleaseMechanism
     draws: tuple[Draw, Draw]
@@ -42,8 +37,7 @@ class Nested:
     def of(cls, coarser: ReleaseMechanism, *, delta: float) -> Nested | None:
         """The nesting that a mechanism's parameters name by `epsilon_curator`; None if they name none.
 
-        Raises:
-            ConfigError: The curator would have no finer release than the owners.
+        If the curator would have no finer release than the owners, this is a `ConfigError`.
         """
         epsilon = getattr(coarser.parameters, "epsilon_curator", None)
         if epsilon is None:

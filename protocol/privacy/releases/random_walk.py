@@ -38,8 +38,7 @@ class RandomWalk:
     def after(self, variance: float | None) -> tuple[float, float]:
         """The gain of an observation, and the variance of the estimate's error after it.
 
-        Args:
-            variance: The error variance after the previous observation; None if there was none.
+        `variance` is that after the previous observation; None if there was none.
         """
         if variance is None and not self.from_zero:
             return 1.0, self.noise

@@ -1,7 +1,4 @@
-"""Until when an invitation or a key request may be used.
-
-The time is public, in UTC, and signed with the rest of the file (`SignedFile.expires`).
-"""
+"""Until when an invitation or a key request may be used: a public time in UTC, signed with the file."""
 
 from __future__ import annotations
 
@@ -32,15 +29,12 @@ def expiry(days: int, *, now: datetime | None = None) -> str:
 def check_in_force(
     expires: str | None, *, where: str, advice: str = _ASK_AGAIN, now: datetime | None = None
 ) -> None:
-    """Refuse a file that has expired. One without a time never does: earlier versions wrote none.
+    """Refuse a file that has expired, with a `ConfigError`.
 
-    Args:
-        expires: `SignedFile.expires`.
-        where: The file, for the error.
-        now: The time; None: the clock's.
+    One without a time never does: earlier versions wrote none.
 
-    Raises:
-        ConfigError: Its time is over.
+    `expires` is `SignedFile.expires`, `where` the file, for the error. Without `now` the clock tells the
+    time.
     """
     at = expiry(0, now=now)
     if expires is not None and at > expires:

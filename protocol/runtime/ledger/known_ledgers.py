@@ -36,11 +36,7 @@ _KEY_BYTES: Final = 32
 
 
 def known_ledgers_path() -> Path:
-    """The path of the list.
-
-    Raises:
-        ConfigError: The user has no home.
-    """
+    """The path of the list; `ConfigError` if the user has no home."""
     state = os.environ.get("XDG_STATE_HOME", "")
     try:
         base = Path(state) if Path(state).is_absolute() else Path.home() / ".local" / "state"
@@ -54,12 +50,7 @@ def known_ledgers_path() -> Path:
 
 @dataclass(frozen=True)
 class KnownLedger:
-    """A ledger as it was when rows were last charged to it.
-
-    Attributes:
-        lines: Number of its lines.
-        digest: SHA-256 of them.
-    """
+    """A ledger as it was when rows were last charged to it: number of its lines, and SHA-256 of them."""
 
     path: Path
     lines: int
@@ -85,30 +76,20 @@ class KnownLedger:
 
 
 class KnownRows:
-    """The rows of a dataset, by which `hold` finds the ledger that they were last charged to.
-
-    Args:
-        dataset: Its labels and identifiers do not count.
-    """
+    """The rows of a dataset, without labels and identifiers, by which `hold` finds their last ledger."""
 
     def __init__(self, dataset: Dataset) -> None:
         self._dataset = dataset
 
     def prepare(self) -> None:
-        """Compute the digest before a ledger is held, as it may take longer than others wait for one.
-
-        Raises:
-            HushbidError: As `hold`.
-        """
+        """Compute the digest before a ledger is held, as it may take long; raises as `hold`."""
         _ = self._digest
 
     def hold(self) -> HeldList:
         """The list, held for these rows until it is closed: no other process charges any rows meanwhile.
 
-        Raises:
-            ConfigError: The list cannot be used.
-            DataError: It is damaged.
-            HushbidError: The disk is full or fails.
+        If the list cannot be used, this is a `ConfigError`; if it is damaged, a `DataError`; if the disk is
+        full or fails, a `HushbidError`.
         """
         digest = self._digest  # before the list is held, as it is read for its key
         file = _open()
@@ -156,8 +137,7 @@ class HeldList(Closing):
     def note(self, ledger: KnownLedger) -> None:
         """Note durably that the rows are charged to a ledger, and its present state.
 
-        Raises:
-            HushbidError: The disk is full or fails.
+        If the disk is full or fails, this is a `HushbidError`.
         """
         if self.known != ledger:
             self._file.append(

@@ -170,12 +170,10 @@ class RouterEndpoint(Closing):
         return [waiting.popleft() for _ in range(len(waiting))]
 
     def cut(self, route: bytes, why: Cut) -> bool:
-        """See `ConnectionLimits.cut`."""
         assert self._limits is not None, "set by __init__"
         return self._limits.cut(route, why)
 
     def cut_if_stalled(self, route: bytes) -> bool:
-        """See `ConnectionLimits.cut_if_stalled`."""
         assert self._limits is not None, "set by __init__"
         return self._limits.cut_if_stalled(route)
 
@@ -242,14 +240,10 @@ class RouterEndpoint(Closing):
             return None
 
     def send(self, route: bytes, frame: bytes) -> bool:
-        """Queue a frame for a connection, without waiting.
+        """Queue a frame for a connection, without waiting; returns whether it was queued.
 
-        Returns:
-            Whether it was queued: False if the connection has ended or its queue is full. True does not
-                promise delivery.
-
-        Raises:
-            LocalProtocolError: The frame is over `MAX_FRAME_BYTES`.
+        It is not if the connection has ended or its queue is full. True does not promise delivery. A frame
+        over `MAX_FRAME_BYTES` is a `LocalProtocolError`.
         """
         check_frame(frame)
         try:

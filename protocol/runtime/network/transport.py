@@ -67,13 +67,7 @@ _ADDRESS = re.compile(
 
 @dataclass(frozen=True)
 class Address:
-    """Where a socket binds or connects: ``tcp://host:port``.
-
-    Args:
-        text: The whole, as ZeroMQ takes it.
-        host: The host without brackets.
-        port: ``*`` lets the system choose one for a bind.
-    """
+    """Where a socket binds or connects, as ZeroMQ takes it; the port ``*`` lets the system choose one."""
 
     text: str
     host: str
@@ -100,11 +94,7 @@ class Address:
 
 
 def parse_address(text: str) -> Address:
-    """Read ``tcp://host:port``; an IPv6 host is in brackets.
-
-    Raises:
-        ConfigError: The text is not of this form.
-    """
+    """Read ``tcp://host:port``, an IPv6 host in brackets; `ConfigError` if it is of another form."""
     match = _ADDRESS.fullmatch(text)
     if match is None or (match["port"] != "*" and int(match["port"]) > 65535):
         raise ConfigError(
@@ -117,8 +107,7 @@ def parse_address(text: str) -> Address:
 def contact_address(text: str) -> Address:
     """Read an address at which others are to find the curator.
 
-    Raises:
-        ConfigError: The text is no address, or one to listen at only.
+    No address, or one to listen at only, is a `ConfigError`.
     """
     where = parse_address(text)
     if where.port == "*" or where.is_wildcard:
@@ -134,9 +123,7 @@ def listen_address(contact: str) -> str:
 
     A name is the others' way to this machine: it may belong to a router in front of it, and many systems map
     their own name to a loopback address. So the curator listens at all addresses, except with ``localhost``.
-
-    Raises:
-        ConfigError: It is no address.
+    No address is a `ConfigError`.
     """
     where = parse_address(contact)
     if not where.is_name:
@@ -186,8 +173,7 @@ def is_loopback_ip(text: str) -> bool:
 def configure(socket: zmq.Socket[bytes], where: Address, *, secure: bool, longest: int) -> None:
     """Set the common options of both ends; call it before bind or connect.
 
-    Args:
-        longest: Bytes of the longest accepted frame; a longer one costs its sender the connection.
+    A frame of more than `longest` bytes costs its sender the connection.
     """
     # MAXMSGSIZE is held against what is on the wire: without the allowance the largest frame, once encrypted,
     # would be refused.
@@ -208,11 +194,7 @@ def configure(socket: zmq.Socket[bytes], where: Address, *, secure: bool, longes
 
 
 def check_frame(frame: bytes, longest: int = MAX_FRAME_BYTES) -> None:
-    """Refuse to send a frame for which the receiver would hang up.
-
-    Raises:
-        LocalProtocolError: The frame is over `longest` bytes.
-    """
+    """Refuse to send a frame of over `longest` bytes (`LocalProtocolError`): its receiver would hang up."""
     if len(frame) > longest:
         raise LocalProtocolError(
             f"A frame of {len(frame)} bytes was to be sent; its receiver takes {longest} at most.",

@@ -1,7 +1,6 @@
 """The status file of a party: the last state of its main loop, for health checks and for people.
 
-A party writes it (`hushbid.protocol.runtime.telemetry.vitals`); `hushbid health` and `hushbid status` read
-it. It has nothing
+A party writes it (`hushbid.protocol.runtime.telemetry.vitals`), `hushbid status` reads it. It has nothing
 private: no data, bids or scores, nor who was asked or won. This module imports little, because each health
 check starts a process.
 """
@@ -104,8 +103,7 @@ class Status:
     def write(self, path: Path) -> None:
         """Replace the file at once, so that readers see all of it. It need not survive a power cut.
 
-        Raises:
-            OSError: It cannot be written; the former file is unchanged.
+        If it cannot be written, this is an OSError; the former file is unchanged.
         """
         scratch = path.with_name(f".{path.name}.new")
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | platform.NO_LINK
@@ -123,8 +121,7 @@ class Status:
     def read(cls, path: Path) -> Self:
         """Read a status file. Fields that a former version lacks are unknown.
 
-        Raises:
-            HushbidError: There is no status, or this version has not written it.
+        No status, or one that this version has not written, is a `HushbidError`.
         """
         try:
             content, _ = read_plain(path, _LONGEST)
@@ -193,13 +190,9 @@ def status_path(state: Path, party: str) -> Path:
 
 
 def find_statuses(place: Path) -> list[Status]:
-    """The statuses in a directory: usually one in a state directory, one for each party in a run's.
+    """The statuses in a state directory, a party's directory with its `state`, or the directory of a run.
 
-    Args:
-        place: A state directory, a party's directory with its `state`, or the directory of a run.
-
-    Raises:
-        HushbidError: There is no status, or it cannot be read.
+    If there is none, or it cannot be read, this is a `HushbidError`.
     """
     if found := status_files(place):
         return [Status.read(path) for path in found]

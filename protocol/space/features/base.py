@@ -96,26 +96,20 @@ class FeatureSpace(ABC):
     def random_features(self, count: int, generator: np.random.Generator) -> Features:
         """Features that `admits` accepts but that belong to no points: for measurements without data.
 
-        Returns:
-            int16 of shape (count, d), in units of 2^-15.
+        They are int16 of shape (count, d), in units of 2^-15.
         """
 
     @abstractmethod
     def admits(self, features: Features) -> npt.NDArray[np.bool_]:
-        """Whether each row can be some point's φ, shape (n,), judged by norms (DESIGN §3, "Verification").
+        """Whether each row, (n, d), can be some point's φ, shape (n,), by norms (DESIGN §3, "Verification").
 
-        Args:
-            features: Shape (n, d).
-
-        Raises:
-            LocalProtocolError: Another shape or dtype.
+        Another shape or dtype is a `LocalProtocolError`.
         """
 
     def with_labels(self, labels: LabelCode) -> Self:
         """The same space, of maps in which labels have a part.
 
-        Raises:
-            ConfigError: Maps of this kind have no place for labels.
+        Maps of a kind that has no place for labels raise `ConfigError`.
         """
         raise ConfigError(
             f"[labels]: the feature map {self.name!r} has no place for labels in the choice.",
@@ -124,28 +118,16 @@ class FeatureSpace(ABC):
 
     @abstractmethod
     def map(self, seed: int | bytes) -> FeatureMap:
-        """The map with that seed.
+        """The map with that seed: a non-negative number that all parties know, or `SEED_BYTES` secret bytes.
 
-        Args:
-            seed: A non-negative number known to all parties of a session; or `SEED_BYTES` bytes, if the map
-                is secret.
-
-        Raises:
-            ConfigError: A negative seed.
-            LocalProtocolError: A seed of another number of bytes.
+        A negative seed is a `ConfigError`, another number of bytes a `LocalProtocolError`.
         """
 
     def scale(self, points: RealArray) -> npt.NDArray[np.float64]:
         """(x - lower)/(upper - lower), column by column; values outside of the bounds are not clipped.
 
-        Args:
-            points: Shape (n, columns).
-
-        Returns:
-            float64 of the same shape.
-
-        Raises:
-            DataError: Another shape or a dtype that is not real.
+        Points have shape (n, columns), and so has the result, float64. Another shape or a dtype that is not
+        real is a `DataError`.
         """
         self.check_points(points)
         return np.asarray((points - self.lower) / self.range, dtype=np.float64)
@@ -169,9 +151,7 @@ class FeatureSpace(ABC):
 class FeatureMap(ABC):
     """φ: it computes the features of a point.
 
-    Attributes:
-        space: The public part of the map.
-        digest: SHA-256 of everything that determines the features, so that parties notice a difference.
+    `digest` is SHA-256 of everything that determines the features, so that parties notice a difference.
     """
 
     digest: bytes
@@ -228,12 +208,7 @@ def refuse_row(row: int) -> NoReturn:
 
 
 def check_seed(seed: int | bytes) -> None:
-    """Refuse a seed that no map has.
-
-    Raises:
-        ConfigError: A negative seed.
-        LocalProtocolError: A byte seed whose length is not `SEED_BYTES`.
-    """
+    """Refuse a negative seed (`ConfigError`), or other than `SEED_BYTES` bytes (`LocalProtocolError`)."""
     if isinstance(seed, int):
         if seed < 0:
             raise ConfigError("The feature map's seed is negative.", advice="Correct it in the session file.")

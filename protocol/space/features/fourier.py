@@ -103,11 +103,7 @@ class FourierSpace(FeatureSpace):
 
     @abstractmethod
     def features(self, angles: Angles) -> Features:
-        """φ from Wx + b, modulo a turn: int16 of shape (n, d), in units of 2^-15.
-
-        Args:
-            angles: Shape (n, frequencies).
-        """
+        """φ from Wx + b modulo a turn, shape (n, frequencies): int16 of shape (n, d), in units of 2^-15."""
 
     def random_features(self, count: int, generator: np.random.Generator) -> Features:
         return self.features(generator.integers(0, 2**ANGLE_BITS, (count, self.frequencies)))

@@ -18,10 +18,8 @@ __all__ = ["AsymmetricFamily", "SignedFamily", "squared_lengths"]
 class SignedFamily(HashFamily):
     """The signs of p random projections: points at the angle θ collide with probability (1 - θ/π)^p.
 
-    A row has 2^p cells (Charikar 2002; `power` is p).
-
-    Args:
-        width: With fewer than 2^p, codes are spread over so many cells.
+    A row has 2^p cells (Charikar 2002; `power` is p). With a smaller `width`, codes are spread over that
+    many.
     """
 
     name: ClassVar[str] = "srp"
@@ -83,19 +81,14 @@ class AsymmetricFamily(SignedFamily):
         return max(1.0, super()._reach)
 
     def hash(self, points: Points) -> Cells:
-        """The cell of (z, √(1 - ‖z‖²)).
-
-        Raises:
-            DataError: As `HashFamily.hash`, or a point outside of the unit ball.
-        """
+        """The cell of (z, √(1 - ‖z‖²)); raises as `HashFamily.hash`, also outside of the unit ball."""
         self.check_points(points)
         return self._signs(_extended(points))
 
     def hash_queries(self, queries: Points) -> Cells:
         """The cell of (q, 0)/‖q‖. Queries need not lie within the bounds.
 
-        Raises:
-            DataError: A query of length 0, of another shape or not finite.
+        A query of length 0, of another shape or not finite is a `DataError`.
         """
         return self._signs(np.column_stack([_normed(queries, self.columns), np.zeros(len(queries))]))
 
@@ -106,14 +99,11 @@ class AsymmetricFamily(SignedFamily):
 
 
 def squared_lengths(points: Points) -> npt.NDArray[np.float64]:
-    """‖x‖² of each point, which depends on nothing but its coordinates: shape (n,).
+    """‖x‖² of each point, which depends on nothing but its coordinates: (n, columns) to (n,).
 
     They are added up one after the other (`np.cumsum`). The order in which `np.linalg.norm` and `np.einsum`
     add changes with the number of rows and with the layout, so that one more record would change the last bit
     of others' lengths, and then their cells.
-
-    Args:
-        points: Shape (n, columns), with at least one column.
     """
     return np.asarray(np.cumsum(np.square(points), axis=1)[:, -1])
 
