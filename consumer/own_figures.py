@@ -128,12 +128,7 @@ class Unbought(Figures):
 
 @figures(frozen=True, slots=True)
 class LabelShares(Figures):
-    """The shares of classes.
-
-    Attributes:
-        wanted_from: The set whose labels give the wanted shares: ``validation``, ``test``, or empty.
-        classes: Most wanted first.
-    """
+    """The shares of classes, most wanted first, and the set whose labels gave them, if any."""
 
     wanted_from: str = ""
     classes: tuple[ClassShares, ...] = ()
@@ -199,14 +194,11 @@ class OwnFigures(Figures):
 
 
 class PurchaseView(NamedTuple):
-    """What the consumer sees of its purchase.
+    """What the consumer sees of its purchase: its quality, figures of its own, and if its model gets better.
 
     Attributes:
-        judgement: Its quality.
         matching: The weights of undisputed points, if they have any.
-        own: Figures that only the consumer computes.
-        model: Whether its model gets better.
-        training: Weights of undisputed points in the training of it, where an own row weighs 1, shape (n,);
+        training: Weights of undisputed points in the model's training, where an own row weighs 1, shape (n,);
             None if there are no labels.
     """
 
