@@ -73,7 +73,6 @@ class DeliveredTables:
         columns: How tables are read.
         changed: What was clipped or dropped in the tables read, by their files.
         amounts: Whether labels are amounts, by the session's ``[labels]``; None: unknown.
-        file: The session's file; None: unknown.
     """
 
     path: Path
@@ -158,11 +157,7 @@ class DeliveredTables:
         return np.stack([np.broadcast_to(self.public[name], (columns,)) for name in ("lower", "upper")])
 
     def gamma(self, given: float | None) -> float:
-        """γ: the given one, or the session's.
-
-        Raises:
-            ConfigError: It is not positive.
-        """
+        """γ: the given one, or the session's; `ConfigError` if it is not positive."""
         gamma = float(self.public["gamma"] if given is None else given)
         if not (np.isfinite(gamma) and gamma > 0.0):
             raise ConfigError(f"γ is {gamma}.", advice="Give a positive number.")
@@ -171,12 +166,8 @@ class DeliveredTables:
     def table(self, path: Path | str, *, label_gaps: bool = False) -> tuple[Dataset, Floats]:
         """A table in any format that parties read, and its features scaled to [0, 1], shape (n, columns).
 
-        Args:
-            label_gaps: Whether rows may lack a label.
-
-        Raises:
-            DataError: It cannot be read, has other columns than the delivered points, or a value is missing
-                or out of bounds.
+        With `label_gaps` rows may lack a label. A table that cannot be read, has other columns than the
+        delivered points, or a value that is missing or out of bounds, is a `DataError`.
         """
         with gaps_told(self.session):
             dataset = load_dataset(Path(path), self.columns.with_gaps() if label_gaps else self.columns)
@@ -252,8 +243,7 @@ def gaps_told(session: Path | None) -> Iterator[None]:
 def read_delivered(delivered: Path) -> dict[str, Any]:
     """The arrays of a ``delivered.npz`` with at least one point (`hushbid.consumer.store.PurchaseFile`).
 
-    Raises:
-        DataError: It cannot be read, is not a delivery, or has no points.
+    If it cannot be read, is not a delivery, or has no points, this is a `DataError`.
     """
     what = DataError(
         f"{delivered} is not a file of delivered points, or is damaged.",
@@ -343,8 +333,7 @@ def writing(
 ) -> Iterator[BinaryIO]:
     """A file readable by its owner only; it replaces an earlier one as a whole when the block ends.
 
-    Raises:
-        DataError: It cannot be written.
+    If it cannot be written, this is a `DataError`.
     """
     try:
         with in_place_of(path) as stream:

@@ -33,7 +33,6 @@ class Worth(Figures):
         owners: Each owner that sold a point, the largest gain first, as the consumer's result has them.
         orders: Number of drawn orders for the Shapley values; 0: all coalitions were evaluated.
         points: Points that were bought.
-        gamma: γ.
         from_seed_set: Whether gains count from the seed set, as those of the consumer's result; else from
             nothing.
         outside: Changes to tables, by their files' names.
@@ -51,9 +50,8 @@ class Worth(Figures):
 def value_owners(options: ValueOptions) -> Worth:
     """The worth of each owner's delivered points to the consumer (`hushbid.consumer.valuation`).
 
-    Raises:
-        ConfigError: An option is invalid; or γ and the bounds are missing.
-        DataError: A file cannot be read, or a delivery does not say who sold what, or is too large.
+    An invalid option, and a missing γ or bounds, are a `ConfigError`; a file that cannot be read, and a
+    delivery that does not say who sold what, or is too large, a `DataError`.
     """
     columns = options.columns or (options.features, options.label)
     bought = DeliveredTables.read(options.delivered, options.session, columns, options.outside)
