@@ -62,12 +62,7 @@ class Party:
 
 @dataclass(frozen=True)
 class Layout:
-    """Paths of a party's files, below its directory.
-
-    Attributes:
-        own: The directory of its private file and its data.
-        key: Its secret key; absolute if it keeps one of its own; None in an insecure session.
-    """
+    """Paths of a party's files below its directory: private file and data, state, and secret key, if any."""
 
     own: Path
     state: Path
@@ -105,7 +100,6 @@ def furnish(
     """Write a party's own files: directories of mode 0700, files of mode 0600. Existing ones stay.
 
     Args:
-        layout: The paths of its files.
         key: Its secret key; None if it has none, or keeps its own. A key already there is this one.
         share: Its data, which are written.
         settings: Further keys of its private file.
@@ -134,12 +128,8 @@ def furnish(
 def write_share(share: Share, directory: Path) -> dict[str, Path]:
     """Write a party's data into a directory, as ``data.npz`` or ``validation.npz`` and so on (mode 0600).
 
-    Returns:
-        Key of the private file → path.
-
-    Raises:
-        ConfigError: Other data already exist.
-        OSError: A file cannot be written.
+    It returns the paths by key of the private file. Other data that already exist are a `ConfigError`; a file
+    that cannot be written is an OSError.
     """
     written = {}
     for what, dataset in share.items():
@@ -156,9 +146,7 @@ def write_share(share: Share, directory: Path) -> dict[str, Path]:
 def keep(path: Path, model: BaseModel, *, mode: int) -> None:
     """Write a model as TOML, whole or not at all, unless it already exists.
 
-    Raises:
-        ConfigError: The file exists with other content.
-        OSError: It cannot be written.
+    A file with other content is a `ConfigError`; one that cannot be written is an OSError.
     """
     if not path.exists():
         text = tomli_w.dumps(model.model_dump(mode="json", exclude_none=True))
