@@ -166,9 +166,8 @@ def exchange_files(name: str) -> dict[str, str]:
 def read_exchange(place: Path) -> Exchange:
     """Read the golden session of a directory.
 
-    Raises:
-        DataError: A file is missing, or does not belong to a golden session.
-        ConfigError: Its session file cannot be used.
+    A file that is missing, or does not belong to one, is a `DataError`; an unusable session file a
+    `ConfigError`.
     """
     try:
         text = (place / "session.toml").read_text(encoding="utf-8")

@@ -73,7 +73,6 @@ class FrameDifference:
         frame: Its number among the owner's, from 1, without beats.
         kind: The recorded message.
         byte: The first byte that differs, from 0; None if a check failed instead.
-        field: The field of that byte.
         expected, actual: Up to 16 bytes from there as recorded and as received, in hexadecimal.
         why: The failed check, for people.
     """
@@ -135,14 +134,9 @@ def play(exchange: Exchange, *, listen: str | None = None, seconds: float, say: 
 
 
 def difference(session: Session, step: Step, actual: bytes, number: int, told: int) -> FrameDifference | None:
-    """The first difference of an owner's frame from the recorded one; None: there is none.
+    """The first difference of an owner's frame, its `number`-th, from the recorded one; None: there is none.
 
-    Args:
-        session: The golden session.
-        step: The recorded frame.
-        actual: The received frame.
-        number: Its number among the owner's.
-        told: The last frame sent to the owner, which may acknowledge it already.
+    `told` is the last frame sent to the owner, which may acknowledge it already.
     """
     expected, kind = step.data, step.kind
     try:
