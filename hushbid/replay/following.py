@@ -1,6 +1,6 @@
 """The facts of a session that runs: its parties' transcripts, read on as they grow, without private fields.
 
-What is taken in of a record is what a redacted copy has, so that no private value gets as far as the facts.
+Only what a redacted copy has of a record is taken in, so no private value reaches the facts.
 """
 
 from __future__ import annotations
@@ -42,10 +42,9 @@ def left_out(facts: Facts) -> list[str]:
 
 
 class Follower:
-    """Reads the transcripts of one session on, again and again, and writes and locks nothing.
+    """Reads the transcripts of one session again and again, and writes and locks nothing.
 
-    Args:
-        places: State directories, parties' directories, or those of runs; they need not be there yet.
+    `places` are state directories, parties' directories, or those of runs; they need not exist yet.
     """
 
     def __init__(self, places: Sequence[Path]) -> None:
@@ -64,13 +63,9 @@ class Follower:
         return [(path, each.why) for path, each in self._followed.items() if each.why]
 
     def look(self) -> bool:
-        """Read what was written since the last look.
+        """Read what was written since the last look; returns whether the facts have changed.
 
-        Returns:
-            Whether there are other facts than before.
-
-        Raises:
-            ConfigError: The transcripts are of several sessions, or two are one party's.
+        Transcripts of several sessions, or two of one party, are a `ConfigError`.
         """
         news = False
         here = list(self._transcripts())
@@ -155,7 +150,6 @@ class _Followed:
 
     @property
     def identifier(self) -> str | None:
-        """The session of its first record; None: it has none yet."""
         return None if self.told is None else self.told.reading.header.session
 
     @property

@@ -1,8 +1,7 @@
-"""The rows of all transcripts on one course.
+"""The rows of all transcripts in one order.
 
-The curator is at one end of every message, so its record gives the order where it is there. What another
-party sent or got is found in it by the frame's number on its link; what is not found stands where its party
-was.
+The curator is at one end of every message, so its record gives the order where it is there. Another party's
+messages are found in it by the frame's number on the link, or else put where the party was.
 """
 
 from __future__ import annotations
@@ -22,11 +21,9 @@ __all__ = ["Placed", "ReadTranscript", "on_one_course"]
 
 @dataclass
 class ReadTranscript:
-    """A transcript that was read as far as it holds.
+    """A transcript that was read as far as it holds; `stopped` says why not to its end, or is None.
 
-    Attributes:
-        stopped: Why it was not read to its end; None: it was.
-        places: Row → its place among the steps; never falling.
+    `places` are the rows' places among the steps; never falling.
     """
 
     path: Path
@@ -61,8 +58,7 @@ class Placed:
 def on_one_course(first: ReadTranscript, told: Sequence[ReadTranscript]) -> list[Placed]:
     """The rows of all transcripts in one order; sets every `places`, and marks what did not arrive.
 
-    Args:
-        first: The transcript that gives the order: the curator's, if it is there and whole.
+    The `first` transcript gives the order: the curator's, if it is there and whole.
     """
     course = _Course(first)
     found = {each.party: course.add(number, each) for number, each in enumerate(told) if each is not first}

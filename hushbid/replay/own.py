@@ -31,10 +31,9 @@ _SETTINGS: Final = f"the consumer’s {SETTINGS_FILE}"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OwnFiles:
-    """What a consumer took part with, and what its results are.
+    """What a consumer took part with (its validation and test rows, and its model), and what its results are.
 
     Attributes:
-        by: Its validation and test rows, and its model.
         training: Weights of its undisputed points in the training of the model, shape (n,); None: there are
             none, as there are no labels to learn from.
         results: The figures of that model; None: no results are there.
@@ -47,39 +46,25 @@ class OwnFiles:
 
 @dataclass(frozen=True)
 class ReplayFiles:
-    """What a replay is made of.
-
-    Attributes:
-        transcripts: At least one.
-        own: The consumer's state directory, whose files tell more; None: transcripts alone tell.
-    """
+    """The transcripts, at least one, and the consumer's state directory, if its files are to tell more."""
 
     transcripts: Sequence[Path]
     own: Path | None = None
 
     @classmethod
     def at(cls, places: Sequence[Path], *, files: bool = True) -> Self:
-        """Transcripts, or directories of state, of parties or of runs.
+        """Transcripts, or directories of state, of parties or of runs; `ConfigError` for one without any.
 
-        Args:
-            files: Whether the consumer's files are taken as well, where a directory is its own or a run's.
-
-        Raises:
-            ConfigError: A directory has no transcript.
+        With `files` the consumer's files are taken as well, where a directory is its own or a run's.
         """
         states = [state for place in places if (state := consumer_state_in(place)) is not None]
         return cls(transcripts_of(*places), states[0] if files and states else None)
 
 
 def own_files(state: Path, session: Session, data: bytes, delivered: Sequence[Delivered]) -> OwnFiles | str:
-    """Read a consumer's own files as they were in its session.
+    """Read a consumer's own files as they were in its session, or say in a clause, without a place, why not.
 
-    Args:
-        data: The digest of its data that is on record.
-        delivered: Its bought points.
-
-    Returns:
-        Or why they are not known, in a clause that names no place.
+    `data` is the digest of its data that is on record, `delivered` its bought points.
     """
     try:
         file = read_settings(state)

@@ -1,7 +1,7 @@
 """The score of the consumer's model with the points that were bought so far.
 
-No transcript has it. Where the consumer's state directory was given, its own files and its results' training
-weights are there: a model is trained with the points of the first rounds, as its results' was with all.
+No transcript has it. Given the consumer's state directory, a model is trained with the points of the first
+rounds and the results' training weights, as the results' model was with all.
 """
 
 from __future__ import annotations
@@ -28,11 +28,7 @@ _CLOSE: Final = 1e-9
 
 
 def scores_of(session: Session, delivered: Sequence[Delivered], own: OwnFiles) -> ScoreCourse | str:
-    """Train the consumer's model with its own rows and the first bought points, of a few numbers of them.
-
-    Returns:
-        Or why that cannot be, in a clause.
-    """
+    """Train the consumer's model with own rows and the first points, of a few numbers, or say why not."""
     points, labels, _ = usable(session, delivered)
     if not len(points):
         return "nothing was bought that can be learned from"
