@@ -18,11 +18,9 @@ CONSUMER: Final = "consumer"
 
 @dataclass(frozen=True)
 class PartitionOptions:
-    """The options of every dataset.
+    """The options of every dataset: points of the public seed set, and most points of an owner.
 
-    Attributes:
-        seed_points: Points of the public seed set.
-        owner_points: Most points of an owner, drawn at random from its own; None: all.
+    The latter are drawn at random from its own; None: all.
     """
 
     seed_points: int = 150

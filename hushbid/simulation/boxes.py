@@ -34,8 +34,7 @@ class SimulatedBoxes:
     def __call__(self, digest: bytes) -> bytes:
         """The box of a digest.
 
-        Raises:
-            LocalProtocolError: The box was not durable, though the record with its digest was.
+        A box that was not durable, though the record with its digest was, is a `LocalProtocolError`.
         """
         if digest not in self._boxes:
             raise LocalProtocolError("A record was durable before its box was.")

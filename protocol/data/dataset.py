@@ -83,12 +83,7 @@ Outside: TypeAlias = Literal["refuse", "clip", "drop"]
 
 @figures(frozen=True)
 class Filled(Figures):
-    """The gaps of a column that were filled.
-
-    Attributes:
-        cells: Their number in the whole file.
-        value: What they were filled with, as the session's columns say it; ``"own"``: a category of its own.
-    """
+    """The gaps of a column that were filled: how many, and with what; ``"own"``: a category of its own."""
 
     cells: int
     value: bool | int | float | str

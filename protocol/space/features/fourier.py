@@ -192,14 +192,7 @@ class FourierMap(FeatureMap):
 
 @functools.lru_cache(maxsize=64)
 def waves(dimension: int) -> tuple[Features, Features]:
-    """√(2/d)·cos and √(2/d)·sin of every angle, rounded to the grid.
-
-    Args:
-        dimension: d, from 4 on.
-
-    Returns:
-        Two read-only arrays of int16, shape (2^16,), in units of 2^-15.
-    """
+    """√(2/d)·cos and √(2/d)·sin of every angle, d ≥ 4: read-only int16, shape (2^16,), in units of 2^-15."""
     turns = np.arange(2**ANGLE_BITS, dtype=np.int64) << (32 - ANGLE_BITS)
     radius = math.isqrt(2**63 // dimension)  # √(2/d) in units of 2^-31
     shift = COSINE_BITS + 31 - FEATURE_BITS
