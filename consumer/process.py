@@ -260,10 +260,7 @@ def _drawn_for(path: Path) -> bytes:
 
 
 def kept_target(session: Session, path: Path, validation: Dataset, seed_set: Dataset) -> KeptTarget:
-    """The earlier release of D_v, in this file, that a session reuses.
-
-    It is a ConfigError or DataError if it cannot be read, or the session could not have made it.
-    """
+    """The earlier release of D_v in this file; ConfigError or DataError if the session cannot reuse it."""
     where = str(path)
     kept = KeptTarget.from_bytes(read_private(path, limits.MAX_TARGET_FILE_BYTES), where=where)
     check_kept(kept, session, validation, seed_set, where=where)

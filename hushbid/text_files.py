@@ -42,10 +42,7 @@ def write_new_file(path: Path, text: str) -> None:
 
 
 def check_new_file(path: Path) -> None:
-    """Find out beforehand whether `write_new_file` can write a file.
-
-    If it exists, or its directory does not or cannot be written to, this is a `ConfigError`.
-    """
+    """Find out beforehand whether `write_new_file` can write a file; `ConfigError` if it cannot."""
     if os.path.lexists(path):
         raise is_there(path)
     check_file_place(path)
@@ -121,10 +118,7 @@ def one_at_a_time(path: Path) -> Iterator[None]:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Replace a file's text, keeping its mode: a reader finds the old or the new one.
-
-    If it cannot be written, a `ConfigError`, the file is as it was.
-    """
+    """Replace a file's text at once, keeping its mode; `ConfigError` if it cannot be, and is unchanged."""
     path = path.resolve()  # what a link leads to is replaced, and not the link
     try:
         with in_place_of(path, stat.S_IMODE(path.stat().st_mode)) as stream:

@@ -158,10 +158,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def lock(descriptor: int, *, wait: bool = False) -> None:
-    """Lock an open file until it is closed, or the process ends. Readers are not blocked.
-
-    If another process has locked it, wait for that, or raise BlockingIOError.
-    """
+    """Lock an open file until it is closed, not against readers; wait, or raise BlockingIOError."""
     try:
         fcntl = importlib.import_module("fcntl")
     except ImportError:

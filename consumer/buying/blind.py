@@ -61,10 +61,7 @@ class BlindBuying(Buying):
         self.weighing.begin(target)
 
     def weighed(self, computed: WeightsComputed, number: int) -> tuple[Charge, ...]:
-        """Take in the weights of a round; return the charges to record before they leave.
-
-        It raises `BudgetExceeded` if the filter does not admit the release.
-        """
+        """Take in a round's weights; return the charges to record first; `BudgetExceeded` if refused."""
         charges = self.weighing.computed(computed, number)
         self._weights = computed.weights
         return charges

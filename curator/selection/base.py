@@ -66,10 +66,7 @@ class Selection(ABC):
         """Forget all boxes, and keep none that comes later."""
 
     def settle(self) -> tuple[Charge, ...]:
-        """Release the private settlement, if this curator computes one; return its charges.
-
-        It raises `BudgetExceeded` if the filter does not admit the release.
-        """
+        """Release a private settlement, if due; return its charges; `BudgetExceeded` if refused."""
         return ()
 
     @abstractmethod

@@ -104,10 +104,7 @@ _FROM: Final[Mapping[str, str]] = {
 
 
 def owners_of(text: str) -> dict[str, int]:
-    """Owners' sizes by name, from ``5000,3000`` or ``north=5000,south=3000``.
-
-    Anything else, and names of only some sizes, are a `ConfigError`.
-    """
+    """Owners' sizes by name, from ``5000,3000`` or ``north=5000,south=3000``; else a `ConfigError`."""
     found: dict[str, int] = {}
     if len({"=" in part for part in text.split(",")}) > 1:
         raise ConfigError(

@@ -94,10 +94,7 @@ def labels_given(classes: str | None, amounts: str | None) -> LabelsSection | No
 
 
 def labels_of(public: Dataset) -> LabelsSection | None:
-    """The classes of public rows, or the range of their amounts and a tenth more.
-
-    None if they have no labels, one class, or row names in place of labels.
-    """
+    """The classes of public rows, or the range of their amounts and a tenth more; None for anything else."""
     if public.labels is None or public.labelled is not None:
         return None
     values = np.unique(public.labels)

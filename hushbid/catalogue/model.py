@@ -64,10 +64,7 @@ class Functions(Protocol):
 
 
 class EntryRelease(EntryPart):
-    """A release of a dataset in an entry: the base of each kind.
-
-    `SECTION` has its functions' public parameters.
-    """
+    """A release of a dataset in an entry: the base of each kind, with its `SECTION` of public parameters."""
 
     SECTION: ClassVar[type[BaseModel]]
     kind: str

@@ -317,10 +317,7 @@ def advise_command(
 def _fitting(
     columns: DataColumns, outside: Outside | None, bounds: Bounds | None, labels: LabelsSection | None
 ) -> DataColumns:
-    """How D_v is read; public rows and a seed set are read unchanged.
-
-    It is a `ConfigError` to clip or drop rows where nothing gives the bounds.
-    """
+    """How D_v is read. Rows can be clipped or dropped only within bounds; else this is a `ConfigError`."""
     from dataclasses import replace
 
     from hushbid.protocol.data.dataset import Allowed

@@ -339,10 +339,7 @@ class Cluster:
         return ClusterData(owners, validation, seed_set, test)
 
     def check_labelled(self, owners: Mapping[str, Dataset], validation: Dataset) -> None:
-        """Refuse unlabelled points of owners whose consumer has labels, if the file does not mention labels.
-
-        If there are some, this is a `DataError`.
-        """
+        """Raise `DataError` if owners' points lack labels, D_v has some, and the file says nothing of any."""
         if self.file.session.labels is not None or self.file.labels is not None or validation.known is None:
             return
         for name, dataset in owners.items():

@@ -18,10 +18,7 @@ CONSUMER: Final = "consumer"
 
 @dataclass(frozen=True)
 class PartitionOptions:
-    """The options of every dataset: points of the public seed set, and most points of an owner.
-
-    The latter are drawn at random from its own; None: all.
-    """
+    """The options of every dataset: points of the seed set, and most of an owner, drawn from its own."""
 
     seed_points: int = 150
     owner_points: int | None = None

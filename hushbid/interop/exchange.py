@@ -164,11 +164,7 @@ def exchange_files(name: str) -> dict[str, str]:
 
 
 def read_exchange(place: Path) -> Exchange:
-    """Read the golden session of a directory.
-
-    A file that is missing, or does not belong to one, is a `DataError`; an unusable session file a
-    `ConfigError`.
-    """
+    """Read the golden session of a directory; `DataError` or `ConfigError` if a file is missing or wrong."""
     try:
         text = (place / "session.toml").read_text(encoding="utf-8")
         told = json.loads((place / "exchange.json").read_text(encoding="utf-8"))

@@ -46,11 +46,7 @@ def parameter_count(columns: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Gaussians:
-    """A normal law for each of K classes.
-
-    `means` has shape (K, columns), `factors` the lower triangular L of covariances LLᵀ, shape (K, columns,
-    columns).
-    """
+    """A normal law for each of K classes: means (K, columns), and L of LLᵀ, (K, columns, columns)."""
 
     means: Reals
     factors: Reals

@@ -63,10 +63,7 @@ class Follower:
         return [(path, each.why) for path, each in self._followed.items() if each.why]
 
     def look(self) -> bool:
-        """Read what was written since the last look; returns whether the facts have changed.
-
-        Transcripts of several sessions, or two of one party, are a `ConfigError`.
-        """
+        """Read what was written since; returns whether the facts changed; `ConfigError` for two sessions."""
         news = False
         here = list(self._transcripts())
         for path in self._followed.keys() - here:

@@ -103,10 +103,7 @@ def recording_of(paths: Sequence[Path], own: Path | None = None) -> Recording:
 
 
 def recording_of_told(session: Session, told: Sequence[ReadTranscript], own: Path | None = None) -> Recording:
-    """The facts of transcripts that were read, each of another party of the session; places are written to.
-
-    `own` is as in `recording_of`.
-    """
+    """The facts of transcripts of different parties that were read; their places are written to."""
     ordered = sorted(told, key=lambda each: (_ORDER.get(each.reading.header.role, 3), each.party))
     return Recording(_facts(session, ordered, own), {each.party: each for each in ordered})
 

@@ -21,10 +21,7 @@ __all__ = ["Placed", "ReadTranscript", "on_one_course"]
 
 @dataclass
 class ReadTranscript:
-    """A transcript that was read as far as it holds; `stopped` says why not to its end, or is None.
-
-    `places` are the rows' places among the steps; never falling.
-    """
+    """A transcript as far as it holds: rows' places, never falling, and why it stopped before its end."""
 
     path: Path
     reading: Reading

@@ -50,10 +50,7 @@ class RosterPlace:
 
 
 class RosterFile:
-    """A session file whose roster is changed; `save` writes it.
-
-    If it cannot be read, or is invalid apart from its roster, this is a `ConfigError`.
-    """
+    """A session file whose roster is changed; `ConfigError` if it is invalid apart from its roster."""
 
     def __init__(self, path: Path) -> None:
         text = read_text(path)

@@ -66,10 +66,7 @@ _NAMED: Final = 15
 
 @dataclass(frozen=True)
 class _Task:
-    """What a forked process should become.
-
-    Descriptors: stdin, stdout, stderr, and one that arguments name.
-    """
+    """What a forked process should become, with stdin, stdout, stderr and one that its arguments name."""
 
     module: str
     arguments: Sequence[str]

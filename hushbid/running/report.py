@@ -94,10 +94,7 @@ def with_report(
 def with_replay(
     result: RunResult, directory: Path, say: Callable[[str], object] | None, training: Training = train_here
 ) -> RunResult:
-    """A run's result with a replay of its transcripts, made by `training`.
-
-    A failure costs only the replay.
-    """
+    """A run's result with a replay, made by `training`; a failure costs only the replay."""
     with _said("replay", say):
         # Another process has another working directory.
         transcripts = {party: path.resolve() for party, path in result.transcripts.items()}

@@ -32,10 +32,7 @@ class SimulatedBoxes:
         self._pending.clear()
 
     def __call__(self, digest: bytes) -> bytes:
-        """The box of a digest.
-
-        A box that was not durable, though the record with its digest was, is a `LocalProtocolError`.
-        """
+        """The box of a digest; `LocalProtocolError` if only the record with the digest was durable."""
         if digest not in self._boxes:
             raise LocalProtocolError("A record was durable before its box was.")
         return self._boxes[digest]

@@ -85,10 +85,7 @@ class DeliveredTables:
     changed: dict[Path, Changes] = field(default_factory=dict)
 
     def privacy(self) -> tuple[PrivacyStatement, ...]:
-        """The session's guarantees, by the consumer's transcript beside the points or else by its file.
-
-        Empty if neither is there.
-        """
+        """The session's guarantees, by the consumer's transcript, or else by its file, if there is one."""
         session = _recorded(self.path.parent / f"{CONSUMER}.transcript")
         if session is None and self.file is not None:
             with suppress(HushbidError):  # a file that says only how tables are read
@@ -331,10 +328,7 @@ def is_same(place: Path, other: Path | None) -> bool:
 def writing(
     path: Path, *, what: str = "", advice: str = "Make room, or name another place."
 ) -> Iterator[BinaryIO]:
-    """A file readable by its owner only; it replaces an earlier one as a whole when the block ends.
-
-    If it cannot be written, this is a `DataError`.
-    """
+    """A private file that replaces an earlier one when the block ends; `DataError` if it cannot."""
     try:
         with in_place_of(path) as stream:
             yield stream

@@ -52,10 +52,7 @@ def key_request(
 
 
 def check_request(request: KeyRequest, values: Mapping[str, Any], *, where: str) -> None:
-    """Raise `ConfigError` for a request that its key has not signed, or with a wrong key or a reserved name.
-
-    `values` are the request's, as in the file.
-    """
+    """Raise `ConfigError` for a request not signed by its key, or with a wrong key or a reserved name."""
     check_role(request.name, request.role)
     check_signature(values, request.identity, whose="the key that it asks for", where=where)
 

@@ -94,10 +94,7 @@ class LabelsSection(Section):
             )
 
     def check_wanted(self, validation: Dataset) -> None:
-        """Check that some rows of D_v have a label, and all that have one a label of the choice.
-
-        Otherwise this is a `DataError`, which names no label.
-        """
+        """Raise `DataError` unless D_v has labels, all of the choice; it names none."""
         self._check(validation, "Give the validation rows their labels.")
 
     def _check(self, dataset: Dataset, advice: str) -> None:

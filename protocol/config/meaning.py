@@ -41,10 +41,7 @@ def digest_of(values: Mapping[str, Any], owners: tuple[str, ...]) -> bytes:
 
 
 def encoded_meaning(values: Mapping[str, Any], owners: tuple[str, ...]) -> bytes:
-    """The bytes that define a session.
-
-    `values` are all tables of its parsed file by name, without keys that have no value; `owners` is sorted.
-    """
+    """The bytes that define a session: all tables by name, without valueless keys, and sorted owners."""
     meaning = {name: table for name, table in values.items() if name not in _OUTSIDE}
     # Sessions with the original settings keep the digest that they had.
     meaning["session"] = {
@@ -104,10 +101,7 @@ def _one_if_all_are(bound: float | list[float]) -> float | list[float]:
 
 
 def version_1_digest(values: Mapping[str, Any]) -> bytes:
-    """The digest that protocol version 1 gave to a session, from its recorded file, with seeds.
-
-    Values that are not a session file's are a KeyError or TypeError.
-    """
+    """The digest of protocol version 1, from a recorded file with seeds; else KeyError or TypeError."""
     meaning = {name: table for name, table in values.items() if name not in _OUTSIDE}
     meaning["owners"] = sorted(values["roster"]["owners"])
     if values["noise"]["source"] == "secure":

@@ -72,10 +72,7 @@ class DataSection(Section):
     """What becomes of own rows that do not fit the session's public bounds, categories and labels."""
 
     def with_options(self, **options: object) -> Self:
-        """The section with options in place of its own values; None keeps the section's value.
-
-        An impossible value is a `ConfigError`.
-        """
+        """The section with options, unless None, in place of its values; `ConfigError` if impossible."""
         given = {name: value for name, value in options.items() if value is not None}
         values = {**self.model_dump(), **given}
         try:
@@ -188,10 +185,7 @@ class _DatasetFile(_PartyFile):
     """
 
     def public_rows(self, rows: int) -> int:
-        """The number that a δ is compared with, for data of so many rows.
-
-        More than `most_rows`, whatever is proposed, are a `DataError`.
-        """
+        """The number that a δ is compared with; `DataError` for more rows than `most_rows`."""
         if self.most_rows is None:
             return rows
         if rows > self.most_rows:

@@ -90,10 +90,7 @@ KINDS: Final[Mapping[str, Kind]] = {
 def refusal(
     model: type[BaseModel], values: Mapping[str, Any], error: ValidationError, *, where: str
 ) -> ConfigError:
-    """The error for values of a file, a table or flags that a model rejects.
-
-    The input in pydantic's error, which may be private, is not repeated.
-    """
+    """The error for values that a model rejects, without pydantic's input, which may be private."""
     found = faults(error)
     said = _sentence("; ".join(_said(model, fault) for fault in found))
     wanted, seen = _kinds(model, values)

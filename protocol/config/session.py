@@ -380,10 +380,7 @@ class DraftSession(SessionTables):
         return values
 
     def reading(self, columns: DataColumns, *, sold: bool = False) -> DataColumns:
-        """How this session reads a party's file: by the session's columns, and what it declares of labels.
-
-        Rows that are `sold` are an owner's, and have to fit into boxes.
-        """
+        """How this session reads a party's file; rows that are `sold` have to fit into boxes."""
         return self.reading_of(columns, self.features, owners=len(self.roster.owners) if sold else None)
 
     def check_points(self, dataset: Dataset, *, sold: bool = True) -> None:

@@ -136,10 +136,7 @@ class Identity:
 
     @classmethod
     def from_secret(cls, text: str) -> Self:
-        """The identity whose seed is given in Z85.
-
-        It raises `ConfigError` if the text is not a key, without quoting it.
-        """
+        """The identity whose seed is given in Z85; otherwise a `ConfigError` that does not quote it."""
         return cls(_decoded(text))
 
     @property

@@ -278,10 +278,7 @@ def _padded(packed: bytes, size: int) -> bytes:
 
 
 def pack_contents(points: Array, attributes: Sequence[bytes], size: int) -> list[bytes]:
-    """`pack_content` of many points at once, which raises.
-
-    Points are raw, shape (n, columns), with n attributes; there are n contents.
-    """
+    """`pack_content`, which raises, of many points: raw, shape (n, columns), with n attributes."""
     if not len(points):
         return []
     first = _packed(points[0], attributes[0])

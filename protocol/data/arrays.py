@@ -86,10 +86,7 @@ def load_npz(path: Path, columns: DataColumns) -> Dataset:
 def _usable(
     values: npt.NDArray[Any] | None, rows: int, *, held: npt.NDArray[np.bool_] | None = None
 ) -> tuple[npt.NDArray[Any] | None, npt.NDArray[np.bool_]]:
-    """Labels or identifiers with a good one in place of each that cannot travel, and where these are.
-
-    `held` says which rows have one; None: all.
-    """
+    """Labels or identifiers (`held`: which rows have one) made to travel, and where they could not."""
     none: npt.NDArray[np.bool_] = np.zeros(rows, dtype=np.bool_)
     if values is None or values.shape != (rows,) or values.dtype.kind not in "fU":
         return values, none  # all can, or `Dataset.from_arrays` says what is wrong with all

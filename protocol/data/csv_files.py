@@ -218,11 +218,7 @@ class Content(NamedTuple):
 
 
 def content_of(path: Path, dialect: Dialect) -> Content:
-    """The text of a CSV file.
-
-    Something else than text, or another encoding than declared, is a `DataError`; a file that cannot be read
-    an OSError.
-    """
+    """The text of a CSV file; `DataError` if it is none in the declared encoding, OSError if unreadable."""
     head = _head_of(path)
     packed = next((kind for magic, kind in _PACKED.items() if head.startswith(magic)), None)
     said = next((kind for ending, kind in _ENDINGS.items() if path.name.lower().endswith(ending)), None)

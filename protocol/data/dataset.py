@@ -370,10 +370,7 @@ class Dataset:
 
     @cached_property
     def attribute_length(self) -> int:
-        """Bytes of every row's packed label and identifier: the longest of each, or `room` if that is less.
-
-        More than `limits.MAX_ATTRIBUTES` are a `DataError`.
-        """
+        """Bytes of every row's packed attributes, at most `room`; `DataError` over `MAX_ATTRIBUTES`."""
         length = self.most_attributes
         if self.room is not None:
             length = min(length, self.room)

@@ -10,10 +10,7 @@ __all__ = ["Dialect", "declared_encoding"]
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a CSV file is written; None: found by its content.
-
-    It has the separator, "." or "," before fractions, and the encoding as Python names it, such as "latin-1".
-    """
+    """A CSV file's separator, "." or "," before fractions, and encoding; None: found by its content."""
 
     separator: str | None = None
     decimal: str | None = None

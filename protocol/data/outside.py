@@ -152,10 +152,7 @@ def _has_the_columns(dataset: Dataset, columns: DataColumns) -> bool:
 
 
 def beyond(dataset: Dataset, columns: DataColumns) -> dict[str, Flags]:
-    """The rows that do not fit the session's bounds, its labels or its boxes, by column; {} if all do.
-
-    If it is not known what is allowed, nothing is compared.
-    """
+    """The rows that do not fit bounds, labels or boxes that are known, by column; {} if all do."""
     if not _has_the_columns(dataset, columns):
         return {}
     assert columns.allowed is not None, "it has the session's columns"

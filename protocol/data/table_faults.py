@@ -51,10 +51,7 @@ class ColumnFault:
 
 
 def check_present(wanted: Iterable[str], names: Sequence[str], name: str) -> None:
-    """Check that a table has these columns, before all others are left out.
-
-    If not, a `DataError` says which columns it has.
-    """
+    """Check that a table has these columns; otherwise a `DataError` says which it has."""
     if absent := [column for column in wanted if column not in names]:
         raise refusal([ColumnFault(column, ABSENT, NAMES_ADVICE) for column in absent], name, names)
 

@@ -338,10 +338,7 @@ def _features(
     unfit: Mapping[str, Flags],
     dtype: np.dtype[Any] | None,
 ) -> npt.NDArray[Any]:
-    """The feature columns as numbers, shape (rows, columns); zero in rows that are unfit.
-
-    `dtype` is their type; None: the one that all of them have.
-    """
+    """Feature columns as numbers, (rows, columns), zero in unfit rows, of `dtype` or else their own type."""
     rows = none_of(unfit, table.num_rows)
     if not rows.any():  # what it comes to is that none is left
         return np.zeros((len(rows), len(chosen)), dtype=dtype or np.float64)

@@ -132,10 +132,7 @@ def _open_what_is_closed() -> None:
 
 
 def end_interrupted(*, as_json: bool, notes: Sequence[str] = ()) -> NoReturn:
-    """End the process as Ctrl-C does, with lines about what was or was not left behind.
-
-    With `as_json` the error is printed as one JSON object on stdout, too.
-    """
+    """End as Ctrl-C does, with lines about what is left behind, and the error as JSON if `as_json`."""
     _say_error("Interrupted", "\n".join(("Interrupted.", *notes)), INTERRUPTED, as_json=as_json)
     sys.exit(INTERRUPTED)
 

@@ -71,10 +71,7 @@ def curve_fingerprints(curve: bytes) -> tuple[str, str]:
 
 
 def write_secret(path: Path, pair: KeyPair) -> None:
-    """Write a pair to a new file that only its owner can read.
-
-    If the file exists already, or cannot be written, this is a `KeyFileError`.
-    """
+    """Write a pair to a new private file; `KeyFileError` if it exists already, or cannot be written."""
     _create(path, f"{_SECRET_TAG} {_FORMAT} {pair.secret} {pair.public}\n", SECRET_MODE)
 
 

@@ -159,10 +159,7 @@ class Signatures:
     def hold_all(
         self, owner: str, bid_round: int, handles: Sequence[int], brought: BroughtPoints
     ) -> Sequence[bool]:
-        """Whether an owner signed each sealed point of one message: shape (n,).
-
-        `handles` are the owner's numbers of the n points; in `brought` padding follows these.
-        """
+        """Whether an owner signed each point of a message, (n,), by its numbers, before padding."""
         held = brought.held
         if isinstance(held, SealedCandidate):
             return [self.hold(owner, bid_round, handle, held) for handle in handles]

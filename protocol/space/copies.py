@@ -24,10 +24,7 @@ _SMALLEST: Final = 256
 
 
 class Copies:
-    """The copies among a pool's entries, in a session that buys a point once (`session.distinct`).
-
-    The session's identifier, 16 bytes, affects who sells.
-    """
+    """The copies among a pool's entries where a point is bought once; the session affects who sells."""
 
     def __init__(self, session: bytes) -> None:
         self._session = session

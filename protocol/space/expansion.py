@@ -105,10 +105,7 @@ def normals(words: Words) -> WholeNumbers:
 
 
 def cauchys(words: Words) -> npt.NDArray[np.float64]:
-    """Standard Cauchy numbers, float64 of shape (..., n): the ratio of two normal ones.
-
-    Words have shape (..., 2n): the first half of the last axis over the second.
-    """
+    """Standard Cauchy numbers, float64 (..., n): of words (..., 2n), the first half over the second."""
     over, under = np.split(normals(words), 2, axis=-1)
     # IEEE 754 rounds a division of two integers alike everywhere. A zero stands for half a unit.
     return np.asarray(over / np.where(under == 0, 0.5, under))

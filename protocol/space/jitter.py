@@ -56,10 +56,7 @@ class Jitter:
     session: bytes
 
     def of(self, features: Features) -> Jitters:
-        """The jitter of each point by φ, int16 of shape (n, d): int64 of shape (n,), in units of 2^-15.
-
-        Its magnitude is 24,480 at most.
-        """
+        """Jitter by φ, int16 (n, d): int64 of shape (n,), in units of 2^-15, of magnitude 24,480 at most."""
         jitters: Jitters = np.empty(len(features), dtype=np.int64)
         for start in range(0, len(features), _READ_ROWS):
             rows = slice(start, start + _READ_ROWS)

@@ -154,10 +154,7 @@ class LabelTurns:
         self._amounts = not code.classes
 
     def of(self, codes: npt.NDArray[np.int64]) -> WholeNumbers:
-        """The turns of points with these codes (`LabelCode.codes`), in units of 2^-16 of a turn.
-
-        They are int64 of shape (n, frequencies); 0 for a point without a label.
-        """
+        """Turns by `LabelCode.codes`, in units of 2^-16: int64 (n, frequencies); 0 without a label."""
         if self._amounts:
             first, last = self.corners
             places = codes[:, None]

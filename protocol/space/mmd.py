@@ -125,10 +125,7 @@ def kernel_matrix(x: Points, gamma: float) -> Points:
 
 
 def mmd2(x: Points, y: Points, gamma: float) -> float:
-    """Biased MMD² of two sets of points (DPDS eq. 1).
-
-    Values that are not finite, or so far apart that their distances are not, are a `DataError`.
-    """
+    """Biased MMD² of two sets of points (DPDS eq. 1); `DataError` if values or distances are not finite."""
     _check(x, y)
     with np.errstate(over="ignore", invalid="ignore"):
         within = kernel_means(x, x, gamma).mean() + kernel_means(y, y, gamma).mean()

@@ -92,9 +92,9 @@ class BillLine(Figures):
 
 @figures(frozen=True, slots=True)
 class Bill(Figures):
-    """The points bought from each owner, and their cost. Paying an owner by it tells it how many were bought.
+    """Points bought of each owner, cost, and budget, if any.
 
-    `budget` is what they may cost at most; None: anything.
+    Who is paid by it learns how many were bought.
     """
 
     owners: Mapping[str, BillLine]

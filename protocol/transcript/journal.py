@@ -61,10 +61,7 @@ class _Chain:
         self._pending: list[bytes] = []
 
     def append(self, now: float, event: Item, effects: Sequence[Item]) -> None:
-        """Encode one record and hold it until the next commit.
-
-        If part of it cannot be recorded, this is a `LocalProtocolError`; the journal is unchanged.
-        """
+        """Encode a record and hold it until the next commit, or raise `LocalProtocolError`, unchanged."""
         encoded, head = encode_record(self.count, now, event, effects, previous=self.head, salts=self._salts)
         self._pending.append(encoded)
         self.head = head

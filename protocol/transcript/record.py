@@ -138,10 +138,7 @@ class RecordLengths(NamedTuple):
 
 
 def encode_header(header: Header) -> tuple[bytes, bytes]:
-    """The first bytes of a transcript, digest included, and that digest.
-
-    An environment with a value that cannot be encoded is a `LocalProtocolError`.
-    """
+    """A transcript's first bytes, with their digest; `LocalProtocolError` if one cannot be encoded."""
     body = pack_value(header._asdict())
     lead = _PREAMBLE.pack(MAGIC, *FORMAT, len(body)) + body
     digest = hashlib.sha256(lead).digest()
@@ -163,10 +160,7 @@ def header_digest(preamble: Preamble, body: bytes) -> bytes:
 
 
 def decode_header(body: bytes) -> Header:
-    """The header that `body` encodes, else `MalformedRecord`.
-
-    Keys that a newer minor version adds are ignored.
-    """
+    """The header of `body`, else `MalformedRecord`; keys that a newer minor version adds are ignored."""
     try:
         fields = unpack_value(body)
     except ValueError as error:

@@ -64,10 +64,7 @@ def redact(path: Path, write: Callable[[bytes], object]) -> Redaction:
 
 
 def redact_record(frame: RecordLengths, rest: bytes, *, private_fields: int) -> bytes:
-    """A whole record without the salts and values of its private fields, of which there are so many.
-
-    `rest` are the `frame.remaining` bytes after the frame.
-    """
+    """A record, `rest` after its frame, without the salts and values of so many private fields."""
     private = _TAKEN_OUT * private_fields
     lengths = _LENGTHS.pack(frame.public_bytes, len(private))
     public = rest[: frame.public_bytes]

@@ -48,10 +48,7 @@ class Signature(StrEnum):
 
 
 class SignedHead(NamedTuple):
-    """A head that a party signed, in its own transcript or as received.
-
-    `outcome` says how the session ended, by the curator's message; otherwise it is empty.
-    """
+    """A head that a party signed, its own or received, with the outcome by the curator's message, if any."""
 
     party: str
     record: int
@@ -148,10 +145,7 @@ def verify(path: Path, observe: Callable[[Record], None] | None = None) -> Verif
 
 
 def frame_of(item: RecordedItem) -> RecordedFrame | None:
-    """The sent or received frame; None for other items, and if it was removed.
-
-    An item of a frame's kind that has no frame is a `MalformedRecord`.
-    """
+    """The sent or received frame, if there; `MalformedRecord` if an item of its kind never had one."""
     if item.kind not in _FRAMES or "frame" in item.redacted:
         return None
     fields = item.private.get("frame")

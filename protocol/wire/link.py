@@ -67,10 +67,7 @@ class Link:
             self.held.popleft()
 
     def give_out(self, kind: str, body: bytes) -> int:
-        """Number a frame and hold it; returns its sequence.
-
-        More held frames than the protocol's turns can leave unacknowledged are a `LocalProtocolError`.
-        """
+        """Number a frame, hold it, return its sequence; `LocalProtocolError` if too many are held."""
         if len(self.held) >= limits.MAX_HELD_PER_PEER:
             raise LocalProtocolError(f"{len(self.held)} frames are unacknowledged by one peer.")
         self.sent += 1

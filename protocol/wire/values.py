@@ -67,10 +67,7 @@ def unpack_value(encoded: bytes) -> Value:
 
 
 def canonical_map(fields: Fields) -> dict[str, Any]:
-    """The fields in the order and the containers of their encoding.
-
-    A key that is not a str, or a value that cannot be encoded, is a TypeError.
-    """
+    """The fields in the order and the containers of their encoding; TypeError if there is none."""
     ordered: dict[str, Any] = {}
     for key in sorted(fields):
         if type(key) is not str:

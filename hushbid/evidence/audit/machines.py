@@ -19,10 +19,7 @@ __all__ = ["AuditOptions", "audit_machines"]
 
 @dataclass(frozen=True, kw_only=True)
 class AuditOptions:
-    """A request to audit; the options' help describes the fields.
-
-    `progress` is `hushbid.evidence.audit.run.Progress`.
-    """
+    """A request to audit; the options' help describes the fields, and `Progress` the callback."""
 
     suites: Sequence[str] | None = field(
         default=None,

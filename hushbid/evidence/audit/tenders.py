@@ -199,10 +199,7 @@ def _public(feature_map: FeatureMap) -> Mapping[str, Floats]:
 
 
 def _calls(view: CallView) -> Floats:
-    """The number of frames, how many differ from those expected, and the numbers in the last call.
-
-    The last of these is g̃ in the direction of x.
-    """
+    """The number of frames, of those not expected, and the last call's numbers, g̃ in x's direction last."""
     numbers = [np.zeros(3 * DIMENSION + 2)]
     for call in view.calls:
         towards_x = call.embedding[: DIMENSION // 2].sum()  # There all cosines are 1, and all sines 0.

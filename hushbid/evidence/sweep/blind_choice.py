@@ -144,10 +144,7 @@ class ChosenBox(NamedTuple):
 
 
 class ReferenceGreedy:
-    """Greedy selection in the clear, round after round.
-
-    It uses all points of honest owners, sent or not, and what dishonest owners said about their boxes.
-    """
+    """Greedy selection in the clear, by all points of honest owners and what others said of their boxes."""
 
     def __init__(
         self, session: Session, weighed: Weighed, data: Mapping[str, Dataset], honest: Collection[str]

@@ -168,10 +168,7 @@ class SessionEvidence:
 
 
 def run_plan(plan: SweepPlan, *, faults: bool = True) -> SessionEvidence:
-    """Run a session; without `faults`, none is injected, and the network is a `SteadyNetwork`.
-
-    A party's bug is raised as a `HushbidError`.
-    """
+    """Run a session, with its `faults` or on a `SteadyNetwork`; a party's bug is a `HushbidError`."""
     session = plan.session
     sent: list[Sent] = []
     drawn: dict[str, list[bytes]] = defaultdict(list)

@@ -30,10 +30,7 @@ _TRICKLES: Final = 2
 
 
 class Stream:
-    """Frames as bytes at both ends: the sender calls `packed`, the reader `taken`.
-
-    Both ends share `key`, which nobody on the line knows.
-    """
+    """Frames as bytes: the sender calls `packed`, the reader `taken`, with a `key` that others lack."""
 
     def __init__(self, key: bytes) -> None:
         self.broken = False

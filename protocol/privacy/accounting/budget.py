@@ -20,10 +20,7 @@ HALVINGS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The most that may be spent: (ε, δ)-differential privacy.
-
-    An ε that is not positive and finite, and a δ outside of (0, 1), are a `ConfigError` that names the key.
-    """
+    """The most that may be spent, positive ε at δ in (0, 1); otherwise a `ConfigError` names the key."""
 
     epsilon: float
     delta: float

@@ -38,10 +38,7 @@ MAX_COUNT: Final = 2**53
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GaussianCost:
-    """Continuous Gaussian noise, or such noise rounded to whole numbers if totals are whole.
-
-    `noise_multiplier` is σ/Δ, with Δ the L2 sensitivity of one release.
-    """
+    """Gaussian noise, rounded where totals are whole; `noise_multiplier` is σ/Δ, Δ in L2."""
 
     noise_multiplier: float
     count: int
@@ -141,10 +138,7 @@ class ZcdpCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApproximateCost:
-    """A mechanism known only by the (ε, δ) of one release.
-
-    ε is 0 for a mere probability of failure, δ for pure differential privacy.
-    """
+    """A mechanism known only by one release's (ε, δ); ε is 0 for mere failure, δ for pure privacy."""
 
     epsilon: float
     delta: float

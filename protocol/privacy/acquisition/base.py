@@ -98,18 +98,12 @@ class AcquisitionRule(ABC):
 
     @classmethod
     def small_keys(cls, *, owners: int, rounds: int, delta: float) -> Mapping[str, Any]:
-        """The keys that it needs in a session of few owners, as sweeps run; empty if it needs none.
-
-        A rule that does not work with so few raises `ConfigError`.
-        """
+        """The keys that it needs with few owners, as sweeps have; `ConfigError` if it refuses few."""
         return {}
 
     @property
     def expected_points(self) -> float:
-        """Expected number of raw points handed to the curator in all rounds, if owners have enough.
-
-        One per owner and round, unless a rule overrides it.
-        """
+        """Expected raw points that the curator sees: one per owner and round, unless overridden."""
         return float(self.owners * self.rounds)
 
     def draws(self) -> tuple[Draw, ...]:

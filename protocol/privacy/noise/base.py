@@ -97,10 +97,7 @@ class NoiseSource(Protocol):
         ...
 
     def random_bytes(self, count: int) -> bytes:
-        """`count` fresh bytes, at least one, for keys. They do not affect the noise that `draw` returns.
-
-        A count of less than 1 is a `LocalProtocolError`.
-        """
+        """Fresh bytes for keys, without effect on `draw`; `LocalProtocolError` for less than 1."""
         ...
 
 

@@ -40,10 +40,7 @@ class RecordedNoise:
         """Accept any request; `draw` finds out whether it was recorded."""
 
     def draw(self, request: Draw) -> npt.NDArray[Any]:
-        """The next array of the recording, read-only, shape (request.size,).
-
-        `ReplayDivergence`: something else, or nothing, was recorded here; the source is unchanged.
-        """
+        """The next recorded array, read-only; `ReplayDivergence`, unchanged, if another was recorded."""
         found = self._recorded.peek()
         if found is None:
             raise self._diverged(f"for {request}, but no more noise was recorded")
@@ -58,10 +55,7 @@ class RecordedNoise:
         return noise
 
     def random_bytes(self, count: int) -> bytes:
-        """The next bytes of the recording, at least one.
-
-        `ReplayDivergence`: another number of bytes, or nothing, was recorded here; the source is unchanged.
-        """
+        """The next recorded bytes, at least one; `ReplayDivergence`, unchanged, if there are others."""
         check_byte_count(count)
         found = self._keys.peek()
         if found is None or len(found) != count:

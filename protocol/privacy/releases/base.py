@@ -302,10 +302,7 @@ class ReleaseMechanism(ABC):
         return merge_costs([*first, *more])
 
     def statistic(self, prior: Prior | None) -> Statistic:
-        """The integer vector that each point adds to a released total: φ, unless overridden.
-
-        If it depends on a prior that is not known yet, this is a `LocalProtocolError`.
-        """
+        """The integer vector that each point adds to a total: φ, unless overridden; see `known`."""
         return Statistic.identity(self.dimension)
 
     def aim(self, embedding: npt.NDArray[np.float64], prior: Prior) -> Aim:
@@ -333,10 +330,7 @@ class ReleaseMechanism(ABC):
         return prior
 
     def shows_public(self, index: int) -> bool:
-        """Whether a release contains only public points.
-
-        An `index` outside of 0..releases - 1, which no guarantee covers, is a `LocalProtocolError`.
-        """
+        """Whether a release has only public points; `LocalProtocolError` for an index without one."""
         if not 0 <= index < self.releases:
             raise LocalProtocolError(f"Release {index} of {self.releases} was asked for.")
         return index == 0 and self.setting.starts_public

@@ -56,10 +56,7 @@ def check_begun_or_in_force(
 
 
 def read_key_request(path: Path) -> KeyRequest:
-    """The request in a file.
-
-    If it cannot be read, is not a request, or is not signed with the requested key, this is a `ConfigError`.
-    """
+    """The request in a file; `ConfigError` if it is none, or not signed with the requested key."""
     values = read_toml_sent(path, limits.MAX_REQUEST_FILE_BYTES)
     check_kind(KeyRequest, values, where=str(path))
     request = validated(KeyRequest, values, where=str(path))
@@ -68,11 +65,7 @@ def read_key_request(path: Path) -> KeyRequest:
 
 
 def read_invitation(path: Path) -> Invitation:
-    """The invitation in a file.
-
-    If it cannot be read, is not an invitation, contradicts itself, or is not signed by its curator, this is a
-    `ConfigError`.
-    """
+    """The invitation in a file; `ConfigError` if it is none, contradicts itself, or is wrongly signed."""
     values = read_toml_sent(path, limits.MAX_INVITATION_FILE_BYTES)
     check_kind(Invitation, values, where=str(path))
     read = validated(Invitation, values, where=str(path))

@@ -65,10 +65,7 @@ def cap_to_record(cap: Cap | None) -> dict[str, float] | None:
 
 
 def cap_from_record(record: Mapping[str, Any], *, neighbours: object) -> Cap | None:
-    """The cap of a ledger's first line, or of a line that changes it.
-
-    A malformed one raises ConfigError, KeyError, TypeError or AttributeError.
-    """
+    """The cap of a ledger's line; a malformed one raises Config-, Key-, Type- or AttributeError."""
     relation = checked_neighbours(record.get("neighbours", neighbours))
     budget = record["budget"]
     return None if budget is None else Cap(Budget(**budget), relation)

@@ -135,10 +135,7 @@ class HeldList(Closing):
         return last is not None and any(last.goes_on_at(other) for other in others)
 
     def note(self, ledger: KnownLedger) -> None:
-        """Note durably that the rows are charged to a ledger, and its present state.
-
-        If the disk is full or fails, this is a `HushbidError`.
-        """
+        """Note durably that the rows are charged to this ledger; `HushbidError` if the disk fails."""
         if self.known != ledger:
             self._file.append(
                 {

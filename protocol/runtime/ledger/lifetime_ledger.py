@@ -179,10 +179,7 @@ class LifetimeLedger(Closing):
         return epsilon_of_spendings(self._spendings, delta, self.neighbours)
 
     def check(self, spending: Spending) -> bool:
-        """Refuse what `charge` would refuse, without recording anything.
-
-        Returns False if it is on record already, at the same cost.
-        """
+        """Refuse what `charge` would refuse; False if it is on record already, at the same cost."""
         for earlier in self._spendings:
             if (earlier.kind, earlier.identifier) == (spending.kind, spending.identifier):
                 self._check_same(earlier, spending)
@@ -384,10 +381,7 @@ class LifetimeLedger(Closing):
 
 
 def _on_record(path: Path, records: Sequence[Mapping[str, Any]]) -> tuple[str, Cap | None, list[Spending]]:
-    """The relation of the first line, the budget in force, and all spendings.
-
-    A malformed line is a `DataError`, which names it.
-    """
+    """The first line's relation, the budget in force, and all spendings; `DataError` names a wrong line."""
     header = records[0]
     if header.get("format") == FORMAT and (later := newer(path, header.get("version"), VERSION, _WHAT)):
         raise later

@@ -105,10 +105,7 @@ def parse_address(text: str) -> Address:
 
 
 def contact_address(text: str) -> Address:
-    """Read an address at which others are to find the curator.
-
-    No address, or one to listen at only, is a `ConfigError`.
-    """
+    """Read an address at which others find the curator; `ConfigError` if it is only to listen at."""
     where = parse_address(text)
     if where.port == "*" or where.is_wildcard:
         raise ConfigError(
@@ -171,10 +168,7 @@ def is_loopback_ip(text: str) -> bool:
 
 
 def configure(socket: zmq.Socket[bytes], where: Address, *, secure: bool, longest: int) -> None:
-    """Set the common options of both ends; call it before bind or connect.
-
-    A frame of more than `longest` bytes costs its sender the connection.
-    """
+    """Set both ends' options before bind or connect; a frame over `longest` bytes ends a connection."""
     # MAXMSGSIZE is held against what is on the wire: without the allowance the largest frame, once encrypted,
     # would be refused.
     socket.set(zmq.MAXMSGSIZE, longest + (CURVE_OVERHEAD_BYTES if secure else 0))

@@ -119,10 +119,7 @@ class Status:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read a status file. Fields that a former version lacks are unknown.
-
-        No status, or one that this version has not written, is a `HushbidError`.
-        """
+        """Read a status, whatever fields an older version lacks; `HushbidError` if there is none."""
         try:
             content, _ = read_plain(path, _LONGEST)
             values: dict[str, Any] = json.loads(content)

@@ -94,10 +94,7 @@ class FeatureSpace(ABC):
 
     @abstractmethod
     def random_features(self, count: int, generator: np.random.Generator) -> Features:
-        """Features that `admits` accepts but that belong to no points: for measurements without data.
-
-        They are int16 of shape (count, d), in units of 2^-15.
-        """
+        """Admitted features of no points, int16 of shape (count, d): for measurements without data."""
 
     @abstractmethod
     def admits(self, features: Features) -> npt.NDArray[np.bool_]:
@@ -107,10 +104,7 @@ class FeatureSpace(ABC):
         """
 
     def with_labels(self, labels: LabelCode) -> Self:
-        """The same space, of maps in which labels have a part.
-
-        Maps of a kind that has no place for labels raise `ConfigError`.
-        """
+        """The same space, of maps in which labels have a part; `ConfigError` if they cannot."""
         raise ConfigError(
             f"[labels]: the feature map {self.name!r} has no place for labels in the choice.",
             advice='Choose the map "paired", or leave [labels] out.',

@@ -216,10 +216,7 @@ class HashFamily(ABC):
         """The cell of each data point in each row; `DataError` if one is malformed or out of bounds."""
 
     def hash_queries(self, queries: Points) -> Cells:
-        """The cell that a query reads in each row: that of a data point, unless the family is asymmetric.
-
-        It raises as `hash`.
-        """
+        """The cell that a query reads in each row: as `hash`, unless the family is asymmetric."""
         return self.hash(queries)
 
     @abstractmethod

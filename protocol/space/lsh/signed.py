@@ -86,10 +86,7 @@ class AsymmetricFamily(SignedFamily):
         return self._signs(_extended(points))
 
     def hash_queries(self, queries: Points) -> Cells:
-        """The cell of (q, 0)/‖q‖. Queries need not lie within the bounds.
-
-        A query of length 0, of another shape or not finite is a `DataError`.
-        """
+        """The cell of (q, 0)/‖q‖, in bounds or not; `DataError` for length 0 or not finite."""
         return self._signs(np.column_stack([_normed(queries, self.columns), np.zeros(len(queries))]))
 
     def kernel(self, points: Points, queries: Points) -> npt.NDArray[np.float64]:
