@@ -1,4 +1,4 @@
-"""Marginal gains by the exact kernel, and features rounded to the grid: only tests ask for them."""
+"""Marginal gains by the exact kernel, and features rounded to the grid: only tests need them."""
 
 from __future__ import annotations
 
@@ -40,12 +40,5 @@ def marginal_gains(target: Points, summary: Points, candidates: Points, gamma: f
 
 
 def round_features(values: npt.NDArray[np.float64]) -> Features:
-    """Round features to the grid.
-
-    Args:
-        values: Finite float64 of any shape, each of magnitude below 1.
-
-    Returns:
-        int16 of the same shape, in units of 2^-15, ties to even.
-    """
+    """Round finite float64 below 1 to the grid: int16 of the same shape, in units of 2^-15, ties to even."""
     return np.rint(values * 2.0**FEATURE_BITS).astype(np.int16)
