@@ -1,4 +1,4 @@
-"""`advise` says of its proposal what `preflight`, `consumer` and `plan` will say of it."""
+"""`advise` gives its proposal the verdict that `preflight`, `consumer` and `plan` will give."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BOUNDS = ("--lower", "0", "--upper", "1")
 
 
 def advised(*options: str) -> tuple[dict[str, Any], str]:
-    """The JSON, and the text for people that stands beside it."""
+    """The JSON, and the text for people beside it."""
     ended = CliRunner().invoke(app, ["advise", "validation.npz", *options, "--json"])
     assert ended.exit_code == 0, ended.output
     found: dict[str, Any] = json.loads(ended.stdout)
@@ -55,7 +55,7 @@ def test_without_a_rehearsal_it_says_what_plan_says(
 
 @pytest.mark.parametrize("epsilon", ["0.02", "0.3", "1"])
 def test_plan_without_the_data_never_contradicts_a_rehearsed_proposal(place: Path, epsilon: str) -> None:
-    """It is not told to run next, and whoever runs it is told that it rules nothing out."""
+    """`plan` is not proposed as the next step, and says that it rules nothing out."""
     options = (
         "--seed-set",
         "seeds.npz",

@@ -1,4 +1,4 @@
-"""What a recipient does with a release: means with stated errors, distances, tests, samples, models."""
+"""A recipient's uses of a release: means with stated errors, distances, tests, samples, models."""
 
 from __future__ import annotations
 
