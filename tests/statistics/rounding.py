@@ -113,13 +113,7 @@ def direction() -> Points:
 
 
 def crafted(feature_map: FourierLike, rows: int, rounds: int) -> Attack:
-    """Look for the points of an attack.
-
-    Args:
-        feature_map: The map that is attacked.
-        rows: Of the victim's table without x.
-        rounds: How many of them are to win, or not.
-    """
+    """Look for an attack's points on a map: a table of `rows` without x, of which `rounds` should win."""
     generator = np.random.default_rng(8)
     turned = np.ones((rows, CIRCLES))
     for row in range(rows):

@@ -76,7 +76,7 @@ def test_plan_without_the_data_never_contradicts_a_rehearsed_proposal(place: Pat
 
 
 def test_a_few_points_of_small_owners_are_not_hopeless_by_a_rule_that_cannot_know(place: Path) -> None:
-    """The rule expected 1.2 times a random choice's MMD², by the seed set; sessions had 0.4 to 2.3."""
+    """The rule expected 1.2 times a random choice's MMD², due to the seed set; sessions had 0.4 to 2.3."""
     options = ("--seed-set", "seeds.npz", "--owners", "60,40", "--epsilon", "3")
     rehearsed, _ = advised(*BOUNDS, *options)
     by_rule, _ = advised(*BOUNDS, *options, "--no-rehearsal")
