@@ -17,5 +17,9 @@ _BY_RULE: Final[Mapping[Word, str]] = {"good": "not ruled out", "poor": "doubtfu
 
 
 def said(word: Word, *, by_rule: bool) -> str:
-    """The answer as people read it; a rehearsal may contradict one that rests on the rule of thumb."""
+    """The answer as people read it.
+
+    Args:
+        by_rule: Whether it rests on the rule of thumb, which a rehearsal may contradict.
+    """
     return _BY_RULE.get(word, word) if by_rule else word

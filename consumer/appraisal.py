@@ -153,7 +153,12 @@ class Judge:
     amounts: bool | None = None
 
     def judge(self, points: Points, labels: Labels) -> Judgement:
-        """Judge points within the public bounds: scaled, shape (n, columns), with a label each, or None."""
+        """Judge a choice of points, all within the public bounds.
+
+        Args:
+            points: Scaled, shape (n, columns).
+            labels: One for each point; None where a point has none.
+        """
         if not len(points):
             return Judgement()
         return self.weighed(self.quality(points, labels), points, labels)[0]
@@ -163,7 +168,8 @@ class Judge:
     ) -> tuple[Judgement, Matching | None]:
         """Judge points as `judge` does, given their quality without weights, and return the weights too.
 
-        `groups` are sets of points whose weights have a fixed sum (`hushbid.consumer.balance`).
+        Args:
+            groups: Sets of points whose weights have a fixed sum (`hushbid.consumer.balance`).
         """
         try:
             part = label_part(labels, self.wanted_labels, self.label_weight, amounts=self.amounts)
@@ -213,9 +219,12 @@ class Judge:
     def quality(
         self, points: Points, labels: Labels, *, learned: npt.NDArray[np.bool_] | None = None
     ) -> Quality:
-        """The quality of points without weights; at least one, scaled.
+        """The quality of points without weights.
 
-        The model learns from the points of `learned`, None for all, which have the `labels`.
+        Args:
+            points: Scaled, at least one.
+            labels: Labels of the points that the model learns from.
+            learned: Those points; None for all.
         """
         count = len(points)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -272,9 +281,12 @@ class Judge:
 def appraise(
     session: Session, delivered: Sequence[Delivered], by: Evaluation
 ) -> tuple[Judgement, Matching | None]:
-    """Judge a delivery, and return the weights of its undisputed points in order, if there are any.
+    """Judge a delivery, and weigh its usable points.
 
     Without weights, disputed points count if they are readable, as they were chosen. They get no weights.
+
+    Returns:
+        The judgement, and the weights of the undisputed points in order, if there are any.
 
     Raises:
         ConfigError: There is no such model, or λ is invalid.

@@ -47,7 +47,11 @@ def run_consumer_verb(
     as_json: bool,
     after: Callable[[ConsumerResult], ConsumerResult] | None = None,
 ) -> None:
-    """Run a consumer as a process of its own; `after` takes its result, and returns it with what it adds."""
+    """Run a consumer as a process of its own.
+
+    Args:
+        after: Takes the result once the session is over, and returns it with what it adds.
+    """
 
     def body() -> JsonResult:
         from hushbid.protocol.runtime.party import settle_process
@@ -63,8 +67,9 @@ def run_consumer_verb(
 def show(result: ConsumerResult, *, details: bool = True) -> None:
     """Print a consumer's result for people.
 
-    Without `details` only the first sentence has an accuracy: the one that decides, with its baseline and
-    interval.
+    Args:
+        details: Whether to print every accuracy. Without, only the first sentence has any: the one that
+            decides, with its baseline and interval, if there is one.
     """
     from hushbid.consumer.disputes import told
     from hushbid.consumer.result import missing_said, test_shared_said

@@ -30,10 +30,16 @@ _EACH: Final = (
 
 
 def delivered_table(schema: Schema, path: Path, *, label: str = "label") -> Any:
-    """The rows of ``delivered.npz``: the schema's columns, label, identifier, owner, round and both weights.
+    """The rows of a delivery: the schema's columns, label, identifier, owner, round and both weights.
 
-    Names that the schema already uses get a trailing underscore. Weights are included if they exist. A file
-    that cannot be read, or has another schema, is a `DataError`.
+    Names that the schema already uses get a trailing underscore. Weights are included if they exist.
+
+    Args:
+        path: The consumer's ``delivered.npz``.
+        label: Name of the label column.
+
+    Raises:
+        DataError: The file cannot be read, or has another schema.
     """
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
@@ -75,7 +81,11 @@ def free_name(name: str, taken: Collection[str]) -> str:
 
 
 def owner_column(table: Any, features: int) -> str:
-    """The name of the column of sellers in a table of bought points, whose first columns are features."""
+    """The name that the column of sellers has in a table of bought points.
+
+    Args:
+        features: How many columns of features it has, which come first.
+    """
     # A label may have the name, too: it comes before the sellers.
     beside = reversed(table.column_names[features:])
     return next(str(name) for name in beside if name.rstrip("_") == "owner")

@@ -52,9 +52,12 @@ class SellerFaults:
         return iter(self._found.values())
 
     def note(self, purchases: Iterable[Purchase | BlindPurchase], delivered: Sequence[Delivered]) -> None:
-        """Count what was `delivered` for `purchases`, in the same order: a part of the delivery, or an award.
+        """Count what was found in a part of the delivery, or in an award.
 
-        Boxes of nothing, which come after an owner's points (`hushbid.consumer.buying.blind`), are left out.
+        Args:
+            purchases: What came.
+            delivered: What was found, in the same order; without boxes of nothing, which come after an
+                owner's points (`hushbid.consumer.buying.blind`).
         """
         of_owner: defaultdict[str, list[Purchase | BlindPurchase]] = defaultdict(list)
         for purchase in purchases:

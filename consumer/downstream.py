@@ -124,10 +124,13 @@ def are_amounts(labels: Labels, others: Labels = ()) -> bool:
 
 
 def why_no_accuracy(train_labels: Labels, test_labels: Labels, *, amounts: bool | None = None) -> str:
-    """Why there is no accuracy, or why it is 0, if labels are the reason; else empty.
+    """Why there is no accuracy, or why it is 0, if labels are the reason.
 
-    It is a sentence without its full stop, which reveals no label. `amounts` is None where the test points'
-    values say whether labels are amounts.
+    Args:
+        amounts: Whether they are amounts; None: what the test points' values say.
+
+    Returns:
+        A sentence without its full stop, which reveals no label; empty if labels are not the reason.
     """
     if amounts:
         return "There is no accuracy: by [labels] of the session, labels are amounts, and R² judges the model"
@@ -138,9 +141,11 @@ def why_no_accuracy(train_labels: Labels, test_labels: Labels, *, amounts: bool 
 
 
 def why_none_agree(train_labels: Labels, test_labels: Labels) -> str:
-    """Why no test point can be right, if the spelling of labels is the reason; a clause without a label.
+    """Why no test point can be right, if the spelling of labels is the reason.
 
-    Empty if both sides share a label, if one side has none, or if the labels differ in any spelling.
+    Returns:
+        A clause that reveals no label; empty if both sides share a label, if one side has none, or if the
+        labels differ in any spelling.
     """
     learned, judged = (set(known_labels(labels)) for labels in (train_labels, test_labels))
     if not learned & judged and {_spelled(label) for label in learned} & {

@@ -45,8 +45,9 @@ _CUTOFF: Final = 0.5
 def made(name: str, parameters: Mapping[str, Any], *, seed: int) -> Any:
     """An estimator that is not fitted yet, of a class that `sklearn.utils.all_estimators` lists.
 
-    `parameters` are of its constructor; others have scikit-learn's defaults, except `_DEFAULTS`. `seed` is
-    its ``random_state``, if it has one.
+    Args:
+        parameters: Of its constructor; others have scikit-learn's defaults, except `_DEFAULTS`.
+        seed: Its ``random_state``, if it has one.
 
     Raises:
         ConfigError: There is none of that name, or it is made of other estimators; it has no such parameter;
@@ -81,7 +82,11 @@ def unknown(name: str) -> str | None:
 
 
 def check_model_seed(seed: int) -> None:
-    """Refuse a model's seed of more than 32 bits, with a `ConfigError`: scikit-learn takes none."""
+    """Refuse a model's seed that scikit-learn does not take.
+
+    Raises:
+        ConfigError: It is no number of 32 bits.
+    """
     if not 0 <= seed < 2**32:
         raise ConfigError(
             f"The model's seed is {seed}.", advice=f"Set seed to a whole number from 0 to {2**32 - 1}."
@@ -96,7 +101,11 @@ def takes_weights(estimator: Any) -> bool:
 
 
 def is_regressor(estimator: Any) -> bool:
-    """Whether it learns numbers, and not classes; `ConfigError` if it lacks the estimator it is made of."""
+    """Whether it learns numbers; otherwise it learns classes.
+
+    Raises:
+        ConfigError: It lacks the estimator that it is made of.
+    """
     from sklearn.base import is_regressor as is_one
 
     try:

@@ -96,7 +96,14 @@ class CheckPurchases(Computation):
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """A point bought in a round; no candidate: its box does not open. `dispute` says why, or is empty."""
+    """A bought point.
+
+    Attributes:
+        owner: Its seller.
+        chosen_round: The round of its choice.
+        candidate: The point; None if its box does not open.
+        dispute: Why it is disputed; empty if it is not.
+    """
 
     owner: str
     chosen_round: int

@@ -11,5 +11,9 @@ __all__ = ["judged"]
 
 
 def judged(model: ModelFigures, privacy: Iterable[PrivacyStatement]) -> tuple[str, str]:
-    """Whether the model got better than with own rows; and what protects whom, at what ε, if it is known."""
+    """Whether the model got better than with own rows; and what protects whom, at what ε.
+
+    Args:
+        privacy: The session's; none: it is not known.
+    """
     return model.alone(), protection(privacy)

@@ -94,10 +94,14 @@ def modules_of(model: Any) -> tuple[str, ...]:
 
 
 def check_model(name: str, *, trained: bool) -> None:
-    """Refuse a downstream model that is neither in `MODELS` nor a classifier or regressor of scikit-learn.
+    """Refuse a downstream model that does not exist.
 
-    `trained` says whether there are labels to judge it by: it then needs scikit-learn. Both are a
-    `ConfigError`.
+    Args:
+        name: One of `MODELS`, or the name of a classifier or regressor of scikit-learn.
+        trained: Whether a model will be trained, as there are labels to judge it by; that needs scikit-learn.
+
+    Raises:
+        ConfigError: There is no such model, or scikit-learn is needed and missing.
     """
     if trained:
         need("sklearn", _JUDGING)
@@ -174,7 +178,11 @@ class Learned:
     unit: float = 1.0
 
     def predicted(self, points: Rows) -> Rows:
-        """The class or the amount of each point; `DataError` if the model cannot be asked of them."""
+        """The class or the amount of each point.
+
+        Raises:
+            DataError: The model cannot be asked of them.
+        """
         if self.model is None:
             return np.full(len(points), self.constant)
         with _trying(type(self.model[-1]).__name__):
@@ -238,9 +246,13 @@ def _takes_no_negative_numbers(estimator: Any) -> bool:
 def learner(model: Any, *, seed: int, amounts: bool) -> Learner | str:
     """The estimator of a name, or why it does not learn such labels.
 
-    `model` is one of `MODELS`, the name of an estimator of scikit-learn, or one itself; `seed` is for all
-    draws of one that is named. An unknown model, a seed that is too large, and scikit-learn's absence are a
-    `ConfigError`.
+    Args:
+        model: One of `MODELS`, or the name of an estimator of scikit-learn, or one itself.
+        seed: Of all draws of one that is named.
+        amounts: Whether the labels are amounts.
+
+    Raises:
+        ConfigError: There is no such model, the seed is too large, or scikit-learn is missing.
     """
     need("sklearn", _JUDGING)
     check_model_seed(seed)
@@ -291,7 +303,9 @@ def counted(
 ) -> tuple[Rows, Rows, dict[str, Floats]]:
     """Rows and options for ``fit``: rows of weight 0 are left out, and repeated where no weights are taken.
 
-    Points have shape (n, columns), labels and weights (n,), at least one above 0; None: all weigh 1.
+    Args:
+        points: Shape (n, columns), with `labels`, shape (n,).
+        weights: Shape (n,), at least one above 0; None: all count 1.
     """
     if weights is None:
         return points, labels, {}

@@ -65,7 +65,12 @@ class Figure(Figures):
 
 @figures(frozen=True, slots=True)
 class TrainingWeights(Figures):
-    """How bought points weigh in training beside own rows of weight 1: kind of matching weights, and sum."""
+    """How bought points weigh in the training, where an own row weighs 1.
+
+    Attributes:
+        kind: The matching weights that they are made of.
+        total: Their sum.
+    """
 
     kind: Kind
     total: float
@@ -193,8 +198,9 @@ class ModelFigures(Figures):
 class ModelCourse:
     """How good the consumer's model is with the first of its bought points (`ModelJudge.course`).
 
-    `figures` has one for each number of points asked for; None: the model cannot be fitted to so few. The
-    other attributes are those of `ModelFigures`.
+    Attributes:
+        metric, estimator, judged_on, judged, own_rows: As `ModelFigures` has them.
+        figures: For each number of points that was asked for; None: the model cannot be fitted to so few.
     """
 
     metric: Metric
@@ -418,7 +424,9 @@ class _Judging:
     def with_first(self, count: int, training: Vector) -> Figure | None:
         """How good a model of own rows and of the first points is; None: it cannot be fitted, or be judged.
 
-        `count` includes points without a label; `training` are the training weights of all points.
+        Args:
+            count: Of points, whether they have a label or not.
+            training: Training weights of all of them.
         """
         held = int(self.held[:count].sum())
         weights = training[self.held][:held]

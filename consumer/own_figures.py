@@ -57,7 +57,12 @@ Label: TypeAlias = int | float | str
 
 @figures(frozen=True, slots=True)
 class Baseline(Figures):
-    """An accuracy on test points that needs no purchase, or no look at a point, and its 95 % interval."""
+    """An accuracy on the test points that needs no purchase, or no look at a point.
+
+    Attributes:
+        accuracy: From 0 to 1.
+        accuracy_interval: Its 95 % interval (`hushbid.consumer.downstream.wilson_interval`).
+    """
 
     accuracy: float
     accuracy_interval: tuple[float, float]
@@ -128,15 +133,21 @@ class Unbought(Figures):
 
 @figures(frozen=True, slots=True)
 class LabelShares(Figures):
-    """The shares of classes, most wanted first, and the set whose labels gave them, if any."""
+    """The shares of classes.
+
+    Attributes:
+        wanted_from: The set whose labels give the wanted shares: ``validation``, ``test``, or empty.
+        classes: Most wanted first.
+    """
 
     wanted_from: str = ""
     classes: tuple[ClassShares, ...] = ()
 
     def line(self, most: int) -> str:
-        """The shares of `most` classes in per cent: wanted, bought and weighted, as far as they are known.
+        """The shares in per cent: wanted, bought and weighted, as far as they are known; or nothing.
 
-        Unwanted classes are counted among the others.
+        Args:
+            most: Most classes to list; unwanted classes are counted among the others.
         """
         weighted = any(each.weighted is not None for each in self.classes)
         kinds = [*(["wanted"] if self.wanted_from else []), "bought", *(["weighted"] if weighted else [])]

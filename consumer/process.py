@@ -61,7 +61,11 @@ __all__ = ["consumer_seed_set", "drawn_path", "kept_target", "run_consumer"]
 def run_consumer(
     session_file: SessionFile, file: ConsumerFile, control: Control | None = None
 ) -> ConsumerResult:
-    """Take part in a session as its consumer until it is over, and appraise the delivery."""
+    """Take part in a session as its consumer until it is over, and appraise the delivery.
+
+    Raises:
+        HushbidError: As `hushbid.protocol.errors` says.
+    """
     with (
         one_blas_thread(),
         Vitals(file.state, party=CONSUMER, role="consumer", session=session_file, control=control) as vitals,
@@ -193,8 +197,9 @@ def consumer_seed_set(
 ) -> Dataset:
     """D_init: the file that is named, or points that are drawn once and kept for restarts.
 
-    A drawn set takes D_v's number type, and nothing else. `when_missing` says what to do if none was drawn
-    yet: draw and keep one, draw one without keeping it, or refuse.
+    Args:
+        validation: D_v; a drawn set takes its number type, and nothing else.
+        when_missing: If none was drawn yet: draw and keep one, draw one without keeping it, or refuse.
 
     Raises:
         ConfigError: No set can be drawn, the kept set has another number of points, or it was drawn for
@@ -260,7 +265,11 @@ def _drawn_for(path: Path) -> bytes:
 
 
 def kept_target(session: Session, path: Path, validation: Dataset, seed_set: Dataset) -> KeptTarget:
-    """The earlier release of D_v in this file; ConfigError or DataError if the session cannot reuse it."""
+    """The earlier release of D_v, in this file, that a session reuses.
+
+    Raises:
+        ConfigError, DataError: It cannot be read, or the session could not have made it.
+    """
     where = str(path)
     kept = KeptTarget.from_bytes(read_private(path, limits.MAX_TARGET_FILE_BYTES), where=where)
     check_kept(kept, session, validation, seed_set, where=where)

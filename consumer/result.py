@@ -201,6 +201,9 @@ def missing_said(result: CountsMissing) -> str:
     """Which of the delivered points lack something, as the end of a list; empty if none, or all alike.
 
     Nobody's points need a label or an identifier: that all lack it is how the session is.
+
+    Args:
+        result: A consumer's, or a run's.
     """
     some = {"a label": result.unlabelled, "an identifier": result.unidentified}
     count = result.points_delivered

@@ -62,8 +62,12 @@ def seed_distance(
     distribution have an expected biased MMD² of (1/m + 1/n)(1 - k̄). Each set's own k̄ is used for its own
     term. If a set is larger than `most`, only that many of its rows are compared, and m or n is `most`.
 
-    Both are scaled and within the public bounds, shape (rows, columns). An empty set, or other columns, are a
-    `DataError`.
+    Args:
+        validation: D_v, scaled, shape (m, columns), within the public bounds.
+        seed_set: D_init, likewise, shape (n, columns).
+
+    Raises:
+        DataError: A set is empty, or the numbers of columns differ.
     """
     validation, seed_set = (at_even_distances(each, most) for each in (validation, seed_set))
     m, n = len(validation), len(seed_set)

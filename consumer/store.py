@@ -97,7 +97,8 @@ class PurchaseFile:
     def store(self, purchases: StorePurchases) -> None:
         """Write the points. A point with garbled attributes has neither a label nor an identifier.
 
-        A file that cannot be written is a `DataError`; the points are in the transcript.
+        Raises:
+            DataError: The file cannot be written; the points are in the transcript.
         """
         self.purchases = purchases
         self._arrays = _arrays(purchases) | self._public
@@ -134,7 +135,12 @@ def weight_arrays(
 def keep_table(schema: Schema, delivered: Path, *, label: str) -> Path:
     """Write a ``delivered.npz`` as Parquet beside it, readable by its owner only, and return its path.
 
-    The columns are the session's, and `label`. A file that cannot be written is a `DataError`.
+    Args:
+        schema: The session's columns.
+        label: Name of the label column.
+
+    Raises:
+        DataError: The file cannot be written.
     """
     # A consumer whose session has no columns starts without pyarrow.
     import pyarrow.parquet as pq  # noqa: PLC0415
@@ -166,20 +172,31 @@ def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
 def keep_verdict(directory: Path, session: Session, verdict: Verdict) -> None:
     """Keep the verdict on a session, readable by its owner only; it replaces an earlier one.
 
-    The directory is that of the consumer's transcript, created if needed. `DataError` if it cannot be
-    written.
+    Args:
+        directory: The present or future place of the consumer's transcript; created if needed.
+
+    Raises:
+        DataError: It cannot be written.
     """
     values = {"session": session.identifier.hex(), **verdict.as_json()}
     _keep(directory / VERDICT_FILE, values, failed=": what the rehearsal said cannot be kept")
 
 
 def keep_settings(file: ConsumerFile) -> None:
-    """Keep what a consumer takes part with in its state directory; `DataError` if it cannot be written."""
+    """Keep what a consumer takes part with in its state directory, for `hushbid results`.
+
+    Raises:
+        DataError: It cannot be written.
+    """
     _keep(file.state / SETTINGS_FILE, file.model_dump(mode="json", exclude_none=True))
 
 
 def read_settings(directory: Path) -> ConsumerFile | None:
-    """What a consumer took part with; None if it was not kept; `DataError` if damaged or another version."""
+    """What the consumer of a state directory took part with; None if it was not kept.
+
+    Raises:
+        DataError: The file is damaged, or of another version.
+    """
     kept = directory / SETTINGS_FILE
     if not kept.is_file():
         return None

@@ -133,7 +133,11 @@ class KeptTarget:
 
     @classmethod
     def from_bytes(cls, content: bytes, *, where: str) -> Self:
-        """Decode the result of `to_bytes`; anything else is a `DataError` that names `where`."""
+        """Decode the result of `to_bytes`.
+
+        Raises:
+            DataError: The content is something else; names `where`.
+        """
         if not content.startswith(TAG):
             raise DataError(
                 f"{where}: `hushbid screen` has not kept this release, or it is of another version.",

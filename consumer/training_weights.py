@@ -49,7 +49,12 @@ alone; or equal ones, where there are too many points to be weighed.
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Labelled:
-    """Scaled points, shape (n, columns), with float64 amounts or int64 classes, shape (n,), for a learner."""
+    """Points with labels, as a learner takes them.
+
+    Attributes:
+        points: Scaled, shape (n, columns).
+        labels: Amounts, float64, or the numbers of classes, int64; shape (n,).
+    """
 
     points: Points
     labels: npt.NDArray[np.float64] | npt.NDArray[np.int64]
@@ -63,7 +68,11 @@ class Labelled:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Share:
-    """The weights of bought points beside own rows of weight 1: shape (n,), with the sum `total`."""
+    """The weights that bought points have beside own rows of weight 1.
+
+    Attributes:
+        weights: Shape (n,), with the sum `total`.
+    """
 
     kind: Kind
     total: float
@@ -134,7 +143,8 @@ def untried(
 ) -> Vector | None:
     """Training weights where no model is judged, shape (n,); None if no point is labelled.
 
-    Beside `own` rows of weight 1 if there are any; otherwise weights are 1 on average.
+    Args:
+        own: Whether there are own rows to stand beside, with weight 1; otherwise weights are 1 on average.
     """
     if not labelled.any():
         return None
@@ -151,7 +161,11 @@ def union(own: Labelled, bought: Labelled, share: Vector) -> tuple[Labelled, Vec
 
 
 def outcome(learner: Learner, training: Labelled, weights: Vector | None, judged: Labelled) -> Vector:
-    """What a model trained on some rows does on others, as `scored`; `DataError` if it cannot be fitted."""
+    """What a model trained on these rows does on others: 1 where a class is right, or the squared error.
+
+    Raises:
+        DataError: The model cannot be fitted.
+    """
     predicted = learner.learn(training.points, training.labels, weights).predicted(judged.points)
     return scored(predicted, judged.labels, amounts=learner.amounts)
 
@@ -165,9 +179,11 @@ def scored(predicted: npt.NDArray[Any], labels: npt.NDArray[Any], *, amounts: bo
 def tried(
     learner: Learner, own: Labelled, bought: Labelled, found: tuple[Share, ...], seed: int
 ) -> ShareTrial:
-    """Try `shares` by `FOLDS`-fold cross-validation on at least as many own rows.
+    """Try shares by `FOLDS`-fold cross-validation on own rows, at least as many.
 
-    All bought points are in every training. Each fold, drawn by `seed`, has its share of the classes.
+    Args:
+        found: Shares of the bought points, which are all in every training.
+        seed: Of the folds. Of classes, each fold has its share.
     """
     fold = folds(own.labels, seed, amounts=learner.amounts)
     losses, outcomes = np.full((2, len(found), len(own)), np.inf)
@@ -189,7 +205,12 @@ def tried(
 def folds(
     labels: npt.NDArray[Any], seed: int | np.random.Generator, *, amounts: bool
 ) -> npt.NDArray[np.intp]:
-    """The fold of each row, shape (rows,): rows in a drawn order are dealt out, class after class."""
+    """The fold of each row: rows in a drawn order are dealt out, of classes one class after the other.
+
+    Args:
+        labels: Shape (rows,).
+        seed: Draws the order.
+    """
     order = np.random.default_rng(seed).permutation(len(labels))
     if not amounts:
         order = order[np.argsort(labels[order], kind="stable")]

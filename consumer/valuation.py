@@ -57,9 +57,12 @@ class OwnerValue:
 
 @dataclass(frozen=True, slots=True)
 class Valuation:
-    """The value of a purchase, v(all), and each owner's part, by name.
+    """The value of a purchase, and each owner's part.
 
-    `orders` is the number of orders drawn for the Shapley values; 0 if all coalitions were evaluated.
+    Attributes:
+        total: v(all).
+        owners: Each owner that sold a point → its values, in the order of names.
+        orders: Number of orders drawn for the Shapley values; 0 if all coalitions were evaluated.
     """
 
     total: float

@@ -26,8 +26,9 @@ _NUMBERED: Final = ", or `session.numbered = false` in the session file of all p
 def check_hello(peer: str, role: str, session: Session, hello: Hello, link: Link | None) -> None:
     """Check a hello against the roster, our version, our session file, and the earlier exchange.
 
-    `peer` is the roster name that goes with the connection's key, `link` the frames exchanged in this
-    session.
+    Args:
+        peer: The roster name that goes with the connection's key, with its `role` there.
+        link: The frames exchanged in this session, if any.
 
     Raises:
         RemoteProtocolError: `UNKNOWN_PEER`, `VERSION`, `CONFIGURATION` or `STATE_LOST`.

@@ -24,7 +24,12 @@ __all__ = ["BlindCuratorNumerics", "CuratorNumerics"]
 
 
 class CuratorNumerics:
-    """Carries out the curator machine's computations, with its own noise; `destroy` destroys its boxes."""
+    """Carries out the curator machine's computations.
+
+    Args:
+        noise: The curator's own source of noise.
+        destroy: Destroys the boxes on disk.
+    """
 
     def __init__(self, session: Session, noise: NoiseSource, *, destroy: Callable[[], None]) -> None:
         self._session = session

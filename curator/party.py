@@ -17,10 +17,14 @@ __all__ = ["curator_party"]
 def curator_party(
     session: Session, *, noise: NoiseSource, destroy: Callable[[], None] | None = None
 ) -> tuple[CuratorMachine, CuratorNumerics | BlindCuratorNumerics]:
-    """The curator of a session, with its own source of noise.
+    """The curator of a session.
 
-    `destroy` destroys the boxes on its disk, if there are any. A source without the noise that the session
-    needs is a `ConfigError`.
+    Args:
+        noise: Its own source of noise.
+        destroy: Destroys the boxes on its disk, if there are any.
+
+    Raises:
+        ConfigError: The source does not have the noise that the session needs.
     """
     destroy = destroy or (lambda: None)
     machine = CuratorMachine(session)

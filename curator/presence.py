@@ -92,8 +92,10 @@ class Presence:
         """Peers whose connection takes no frame and from which nothing more comes: they are gone.
 
         A connection that has ended may still have frames to read, the last of them a farewell. A peer that
-        speaks but does not read is given one beat. `speaking` are the connections that delivered frames in
-        this turn.
+        speaks but does not read is given one beat.
+
+        Args:
+            speaking: The connections that delivered frames in this turn.
         """
         over = [
             (route, peer)

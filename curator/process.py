@@ -65,9 +65,16 @@ def run_curator(
     *,
     progress: int | None = None,
 ) -> CuratorResult:
-    """Run a session's rounds until it is over, and return the curator's result (docs/results.md).
+    """Run a session's rounds until it is over.
 
-    `progress` is a file descriptor for one JSON line per `hushbid.curator.hub.PROGRESS_SECONDS`, or None.
+    Args:
+        progress: A file descriptor for one JSON line per `hushbid.curator.hub.PROGRESS_SECONDS`, or None.
+
+    Returns:
+        The curator's result (docs/results.md).
+
+    Raises:
+        HushbidError: As `hushbid.protocol.errors` says.
     """
     with (
         one_blas_thread(),

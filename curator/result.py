@@ -70,7 +70,12 @@ class Sale(Figures):
 
     @classmethod
     def of(cls, session: SessionFile, machine: CuratorMachine, price: Price, *, seconds: float) -> Sale:
-        """What the machine of an ended session knows, by the prices and the seconds of its rounds."""
+        """What the machine of a session that is over knows.
+
+        Args:
+            price: The prices for the numbers of the settlement's statement.
+            seconds: Duration of the rounds.
+        """
         ledger = machine.ledger
         errors, paid = machine.statement(price) or ({}, None)
         absences = Counter(absence.owner for absence in ledger.absences)

@@ -29,7 +29,9 @@ _NAMED: Final = 3
 def naming_columns(chosen: npt.ArrayLike, names: Sequence[str] | None = None) -> str:
     """Which columns these are, for an error: "column 0", "columns age, rent" or "columns 0, 1, 2 and 4 more".
 
-    `chosen` says it of each, shape (columns,); without names they are counted from 0.
+    Args:
+        chosen: Whether a column is one of them, shape (columns,).
+        names: Their names; None: they are counted from 0.
     """
     places = np.flatnonzero(chosen).tolist()
     named = ", ".join(str(place if names is None else names[place]) for place in places[:_NAMED])

@@ -42,7 +42,11 @@ def write_new_file(path: Path, text: str) -> None:
 
 
 def check_new_file(path: Path) -> None:
-    """Find out beforehand whether `write_new_file` can write a file; `ConfigError` if it cannot."""
+    """Find out beforehand whether `write_new_file` can write a file.
+
+    Raises:
+        ConfigError: It is there, or its directory is not, or cannot be written to.
+    """
     if os.path.lexists(path):
         raise is_there(path)
     check_file_place(path)
@@ -51,8 +55,9 @@ def check_new_file(path: Path) -> None:
 def check_file_place(path: Path) -> None:
     """Find out beforehand whether a file can be written, or written anew: before work is done for it.
 
-    If it is no regular file or cannot be reached, or its directory is missing or takes no file, this is a
-    `ConfigError`.
+    Raises:
+        ConfigError: It is no regular file or cannot be reached, or its directory is not there, or takes no
+            file.
     """
     _check_reached(path)
     if os.path.exists(path) and not os.path.isfile(path):
@@ -66,7 +71,11 @@ def check_file_place(path: Path) -> None:
 
 
 def check_directory_place(path: Path) -> None:
-    """Find out whether a directory exists, or can be made, and takes files; else a `ConfigError`."""
+    """Find out beforehand whether a directory is there, or can be made, and takes files.
+
+    Raises:
+        ConfigError: Neither.
+    """
     _check_reached(path)
     place = path.absolute()
     nearest = next(each for each in (place, *place.parents) if os.path.lexists(each))
@@ -103,8 +112,13 @@ def _takes_no_file(directory: Path) -> str:
 def one_at_a_time(path: Path) -> Iterator[None]:
     """Wait until no other process changes a file, and keep others waiting until this one has.
 
-    The lock is on its directory, since `replace_file` replaces the file itself; if that fails, a
-    `ConfigError`. A link stands for what it leads to.
+    The lock is on its directory, since `replace_file` replaces the file itself.
+
+    Args:
+        path: The file; a link stands for what it leads to.
+
+    Raises:
+        ConfigError: The directory cannot be locked.
     """
     with contextlib.ExitStack() as stack:
         try:
@@ -118,7 +132,11 @@ def one_at_a_time(path: Path) -> Iterator[None]:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Replace a file's text at once, keeping its mode; `ConfigError` if it cannot be, and is unchanged."""
+    """Replace a file's text, keeping its mode: a reader finds the old or the new one.
+
+    Raises:
+        ConfigError: It cannot be written; the file is then as it was.
+    """
     path = path.resolve()  # what a link leads to is replaced, and not the link
     try:
         with in_place_of(path, stat.S_IMODE(path.stat().st_mode)) as stream:
@@ -131,10 +149,14 @@ def replace_file(path: Path, text: str) -> None:
 
 
 def page_there(path: Path, first: bytes, what: str) -> bytes:
-    """The beginning of the page (``report``, ``replay``) that is to be replaced; empty: there is none.
+    """The beginning of the page that is to be replaced, before work is done for it; empty: there is none.
 
-    Such a page alone has the line `first`. Another file, such as a transcript, or a place where no page can
-    be written, is a `ConfigError`.
+    Args:
+        first: The first line of such a page, and of no other.
+        what: What it is called: ``report``, ``replay``.
+
+    Raises:
+        ConfigError: What is there is another file, such as a transcript, or no page can be written there.
     """
     check_file_place(path)  # no pipe is opened then, which would wait for a writer
     try:
@@ -152,11 +174,14 @@ def page_there(path: Path, first: bytes, what: str) -> bytes:
 
 
 def check_page_session(old: bytes, path: Path, marker: bytes, session: str, what: str) -> None:
-    """Refuse to replace the page of another session, with a `ConfigError`.
+    """Refuse to replace the page of another session. Older versions of a page named none.
 
-    Older versions of a page named none.
+    Args:
+        old: As from `page_there`.
+        marker: What stands before the session's name in such a page.
 
-    `old` is from `page_there`; `marker` precedes the session's name in such a page.
+    Raises:
+        ConfigError: It is of another session.
     """
     if marker in old and marker + session.encode() not in old:
         raise ConfigError(
@@ -166,7 +191,11 @@ def check_page_session(old: bytes, path: Path, marker: bytes, session: str, what
 
 
 def write_page(path: Path, text: str, what: str) -> None:
-    """Write a page that its owner alone can read, or replace it; `ConfigError` if it cannot be written."""
+    """Write a page that its owner alone can read, or replace it.
+
+    Raises:
+        ConfigError: It cannot be written.
+    """
     try:
         with in_place_of(path) as stream:
             stream.write(text.encode())

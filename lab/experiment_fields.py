@@ -122,7 +122,11 @@ class ExperimentOptions:
         return self.seeds
 
     def check(self) -> None:
-        """Refuse what the verb's options would refuse, wherever it comes from (`refuse_out_of_bounds`)."""
+        """Refuse values that the verb's options would refuse, wherever they come from.
+
+        Raises:
+            ConfigError: As `refuse_out_of_bounds`.
+        """
         refuse_out_of_bounds(type(self), {each.name: getattr(self, each.name) for each in fields(self)})
 
     def settled(self) -> Self:
@@ -135,9 +139,12 @@ class ExperimentOptions:
 
 
 def refuse_out_of_bounds(kind: type[ExperimentOptions], values: Mapping[str, Any]) -> None:
-    """Refuse `values` that are not numbers, or out of the bounds of the fields' options; None is unset.
+    """Refuse values that are not numbers, or out of the bounds of the fields' options.
 
     The command line checks bounds itself, but not NaN. Files and Python rely on this function.
+
+    Args:
+        values: Values by field name; None means unset.
 
     Raises:
         ConfigError: A numeric field has a value that is not a number (a boolean is not one), not finite, not

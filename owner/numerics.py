@@ -69,7 +69,13 @@ __all__ = ["BlindOwnerNumerics", "OwnerNumerics", "Sealer"]
 
 @dataclass(frozen=True)
 class Sealer:
-    """An owner's keys, by which it seals points to the consumer; `noise` is the source of ephemeral ones."""
+    """The keys with which an owner seals points so that the curator cannot read them.
+
+    Attributes:
+        name: The owner's roster name.
+        consumer: The recipient of the boxes.
+        noise: The source of ephemeral keys.
+    """
 
     name: str
     identity: Identity

@@ -27,7 +27,11 @@ __all__ = ["run_owner"]
 
 
 def run_owner(session_file: SessionFile, file: OwnerFile, control: Control | None = None) -> OwnerResult:
-    """Take part in a session as an owner, until it is over."""
+    """Take part in a session as an owner, until it is over.
+
+    Raises:
+        HushbidError: As `hushbid.protocol.errors` says.
+    """
     session = open_session(session_file)
     check_durability(session, file.durability)
     expected = session_file.roster.owners.get(file.name)

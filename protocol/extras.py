@@ -33,8 +33,12 @@ OTHERS: Final = {
 def need(module: str, what: str) -> None:
     """Refuse a feature whose package is missing; call it before the import, and before any work.
 
-    `module` is a key of `PACKAGES` or `OTHERS`, `what` the subject of the sentence, as in "A report". The
-    `ConfigError` names the extra.
+    Args:
+        module: A key of `PACKAGES` or `OTHERS`.
+        what: The subject of the sentence, as in "A report".
+
+    Raises:
+        ConfigError: It is not installed; names the extra.
     """
     package, extra = OTHERS[module] if module in OTHERS else (PACKAGES[module], EXTRA)
     if missing(module):

@@ -38,10 +38,13 @@ _PYDANTIC_S: Final = re.compile(
 
 
 class Fault(NamedTuple):
-    """One fault, of pydantic's error type, with the path of keys to the wrong one.
+    """One fault.
 
-    `words` state the problem, as a predicate or a phrase. They do not repeat the given value, except for the
-    tag of a union, which no configuration file has.
+    Attributes:
+        kind: Pydantic's error type.
+        place: The path of keys to the wrong one.
+        words: The problem, as a predicate or a phrase. It does not repeat the given value, except for the tag
+            of a union, which no configuration file has.
     """
 
     kind: str

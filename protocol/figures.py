@@ -40,7 +40,11 @@ class Figures:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
-        """The record from `as_json`; ValueError if a field is missing or of another type."""
+        """The record from `as_json`.
+
+        Raises:
+            ValueError: A field is missing, or of another type.
+        """
         return _adapter(cls).validate_python(values)
 
     @classmethod

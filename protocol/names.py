@@ -19,7 +19,11 @@ def an(noun: str) -> str:
 
 
 def listed(names: Sequence[str], most: int, *, rest: str = "") -> str:
-    """The first names, and how many more, or, with `rest`, how many "other" ones and the like, there are."""
+    """The first names, and how many more there are.
+
+    Args:
+        rest: What one of these is, such as "other"; empty: they are so many "more".
+    """
     more = len(names) - most
     noun = "more" if not rest else rest if more == 1 else f"{rest}s"
     return ", ".join(names[:most]) + (f" and {more} {noun}" if more > 0 else "")

@@ -15,8 +15,12 @@ __all__ = ["read_plain"]
 def read_plain(path: Path, longest: int) -> tuple[bytes, os.stat_result]:
     """The content and status of a regular file; it never waits for a pipe or a device in its place.
 
-    One byte more than `longest` is read, so that the caller notices an excess. A file that cannot be read, or
-    is not a regular one, is an OSError.
+    Args:
+        path: The file.
+        longest: Most bytes expected: one more is read, so that the caller notices an excess.
+
+    Raises:
+        OSError: It cannot be read, or is not a regular file.
     """
     # NO_WAIT: a named pipe must not hang us; the flag has no effect on a regular file.
     with open(

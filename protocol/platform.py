@@ -158,7 +158,14 @@ def sync_directory(directory: Path) -> None:
 
 
 def lock(descriptor: int, *, wait: bool = False) -> None:
-    """Lock an open file until it is closed, not against readers; wait, or raise BlockingIOError."""
+    """Lock an open file until it is closed, or the process ends. Readers are not blocked.
+
+    Args:
+        wait: Whether to wait for another process that has locked it.
+
+    Raises:
+        BlockingIOError: Another process has locked it.
+    """
     try:
         fcntl = importlib.import_module("fcntl")
     except ImportError:
@@ -199,8 +206,10 @@ def locked_directory(directory: Path) -> Iterator[None]:
 def unnamed_file(path: Path, size: int) -> int:
     """A descriptor of a new private file of the given size, which disappears once it is closed.
 
-    It has the name `path` for a moment, on Windows until it is closed. The bytes are allocated on the disk
-    now: a disk that fills up later would kill a process that maps the file.
+    Args:
+        path: Its name for a moment; on Windows, until it is closed.
+        size: Bytes, allocated on the disk now: a disk that fills up later would kill a process that maps the
+            file.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
     if temporary := getattr(os, "O_TEMPORARY", 0):
@@ -240,7 +249,9 @@ def cores() -> int:
 def _processor_quota(groups: Path, own: Path) -> float | None:
     """The processors that the quotas of this process's control groups allow, the least of them; None: all.
 
-    `groups` is where their file system is mounted, `own` the file that names those of this process.
+    Args:
+        groups: Where the file system of control groups is mounted.
+        own: The file that names those of this process.
     """
     found = []
     with suppress(OSError):
@@ -361,7 +372,10 @@ def forbid_core_dumps() -> bool:
 def lock_in_memory(secret: bytes) -> bool:
     """Keep the pages with these bytes out of swap space until the process ends, if the system permits.
 
-    It returns whether the system does. Copies of the bytes are not covered.
+    Copies of the bytes are not covered.
+
+    Returns:
+        Whether it does.
     """
     if not secret:
         return False
@@ -380,7 +394,11 @@ def user() -> str:
 
 
 def send_signal(process: int, number: int) -> None:
-    """Send another process a signal (POSIX); OSError if it does not exist or is another user's."""
+    """Send another process a signal (POSIX).
+
+    Raises:
+        OSError: There is no such process, or it is another user's.
+    """
     os.kill(process, number)
 
 
@@ -403,9 +421,12 @@ def is_running(process: int) -> bool:
 
 
 def peak_memory() -> int:
-    """Peak resident memory of this process in bytes: Linux's ``VmHWM``; elsewhere a `ConfigError`.
+    """Peak resident memory of this process in bytes: Linux's ``VmHWM``.
 
     `resource.getrusage` would include the process's memory from before it became this program.
+
+    Raises:
+        ConfigError: The system is not Linux.
     """
     check_linux("The measurement of memory")
     with open("/proc/self/status", encoding="ascii") as status:
@@ -414,7 +435,14 @@ def peak_memory() -> int:
 
 
 def check_linux(what: str) -> None:
-    """Refuse a feature that needs Linux, such as "The curator", on other systems, with a `ConfigError`."""
+    """Refuse a feature that needs Linux on other systems.
+
+    Args:
+        what: The subject of the sentence, as in "The curator".
+
+    Raises:
+        ConfigError: The system is not Linux.
+    """
     if (here := platform.system()) != "Linux":
         raise ConfigError(
             f"{what} needs Linux, and this is {here or 'a system without a name'}.",

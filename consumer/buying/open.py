@@ -12,7 +12,12 @@ __all__ = ["OpenBuying"]
 
 
 class OpenBuying(Buying):
-    """All points come after the last round, in parts, counted from 1, whose points are then checked."""
+    """All points come after the last round.
+
+    Attributes:
+        part: Number of the last part that came, from 1.
+        checking: The points of the part that is being checked.
+    """
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)

@@ -23,9 +23,13 @@ __all__ = ["Selection"]
 class Selection(ABC):
     """Which points a session buys: what owners hand over, what is checked of it, and the choice.
 
-    The machine asks, and acts on the answers. A selection knows no phase, no link and no timer. What a peer
-    must not send raises `RemoteProtocolError`, and changes nothing. What was acquired, and what is wrong with
-    it, goes to the machine's `ledger`.
+    The machine asks, and acts on the answers. A selection knows no phase, no link and no timer. It raises
+    `RemoteProtocolError` for what a peer must not send, and then has not changed.
+
+    Args:
+        session: The opened session.
+        seats: The machine's owners, by name.
+        ledger: The machine's record, to which a selection adds what was acquired and what is wrong with it.
     """
 
     target: Target | None = None
@@ -49,8 +53,9 @@ class Selection(ABC):
     def ask(self, current: Round, bids: Mapping[str, PointBid]) -> tuple[str, ...]:
         """Owners to ask for the points of their bids, in the order of their names.
 
-        `bids` are those of the owners that take part. The current round's stage goes up by one if the rule
-        was asked.
+        Args:
+            current: The round, whose stage goes up by one if the rule was asked.
+            bids: The bids of the owners that take part.
         """
 
     @abstractmethod

@@ -350,9 +350,12 @@ def _weights_of(current: Round) -> Weights:
 
 
 def _counted_once(parcels: Sequence[Parcel], faults: Mapping[int, str]) -> list[PointFault]:
-    """The faults of points checked together, by number from 0: a signature that does not hold is one fault.
+    """The faults of points that were checked together: a signature that does not hold is one fault.
 
     It covers all points of a batch, or of a message of a submission.
+
+    Args:
+        faults: What is wrong with points, by their number among all from 0, in order.
     """
     found: dict[tuple[int, str, str, bytes | int], PointFault] = {}
     parcel_of = [parcel for parcel in parcels for _ in range(len(parcel))]

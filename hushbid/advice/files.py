@@ -104,7 +104,11 @@ _FROM: Final[Mapping[str, str]] = {
 
 
 def owners_of(text: str) -> dict[str, int]:
-    """Owners' sizes by name, from ``5000,3000`` or ``north=5000,south=3000``; else a `ConfigError`."""
+    """Owners' sizes by name, from ``5000,3000`` or ``north=5000,south=3000``.
+
+    Raises:
+        ConfigError: It is neither, or only some sizes have a name.
+    """
     found: dict[str, int] = {}
     if len({"=" in part for part in text.split(",")}) > 1:
         raise ConfigError(
@@ -130,7 +134,8 @@ def owners_of(text: str) -> dict[str, int]:
 def bounds_of(lower: str | None, upper: str | None) -> Bounds | None:
     """Bounds from ``0`` and ``255``, or from one number per column, as in ``0,0,18``; None: none is given.
 
-    Only one of the two, or a value that is not a number, is a `ConfigError`.
+    Raises:
+        ConfigError: Only one of the two is given, or a value is not a number.
     """
     if lower is None and upper is None:
         return None
@@ -152,9 +157,12 @@ def _bound(option: str, text: str) -> float | list[float]:
 
 
 def stated_in(path: Path) -> tuple[Schema | None, Bounds | None]:
-    """The ``[[columns]]`` and bounds of a session or cluster file, or of an invitation's session; None: none.
+    """The ``[[columns]]`` and the bounds that a session or cluster file states; None where it states none.
 
-    A file that cannot be read, or has invalid columns or bounds, is a `ConfigError`.
+    An invitation states those of its session.
+
+    Raises:
+        ConfigError: The file cannot be read, or its columns or bounds are invalid.
     """
     values = read_toml(path)
     if kind_of(values) == "invitation":
@@ -221,12 +229,20 @@ def write_session(
 
 
 def check_name(name: str) -> None:
-    """Refuse a session name that its file could not hold, with a `ConfigError`."""
+    """Refuse a session name that its file could not hold.
+
+    Raises:
+        ConfigError: The name is invalid.
+    """
     check_party_name(name, "a session's name", where="--name: ")
 
 
 def check_started(path: Path) -> None:
-    """Refuse a file that cannot be read, or lacks a name or a rule, with a `ConfigError`."""
+    """Refuse a file that proposals cannot complete: one that cannot be read, or lacks a name or a rule.
+
+    Raises:
+        ConfigError: The file is such a one.
+    """
     values = read_toml(path)
     missing = [
         f"{section}.{key}"
@@ -316,7 +332,11 @@ def _key(name: str) -> str:
 
 
 def seeds_in(path: Path) -> tuple[Path | None, int | None]:
-    """A cluster file's seed set: its file, or the number of points to draw; `ConfigError` if unreadable."""
+    """The seed set's file that a cluster file names, or the number of points to draw; None: neither.
+
+    Raises:
+        ConfigError: The file cannot be read.
+    """
     consumer = read_toml(path).get("consumer")
     named = consumer.get("seed_set") if isinstance(consumer, dict) else None
     points = consumer.get("seed_points") if isinstance(consumer, dict) else None
@@ -327,7 +347,11 @@ def seeds_in(path: Path) -> tuple[Path | None, int | None]:
 
 
 def rounds_in(path: Path) -> bool:
-    """Whether a session or cluster file names a rule in rounds; `ConfigError` if it cannot be read."""
+    """Whether a session or cluster file names a rule in rounds.
+
+    Raises:
+        ConfigError: The file cannot be read.
+    """
     acquisition = read_toml(path).get("acquisition")
     rule = acquisition.get("rule") if isinstance(acquisition, dict) else None
     return isinstance(rule, str) and not herds(rule)

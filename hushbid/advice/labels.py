@@ -70,7 +70,8 @@ class LabelTrial(Figures):
 def labels_given(classes: str | None, amounts: str | None) -> LabelsSection | None:
     """The classes in ``3,4,7`` or ``no,yes``, or the range ``0,500`` of amounts; None if neither is given.
 
-    Both, or what no session can have, are a `ConfigError`.
+    Raises:
+        ConfigError: Both are given, or no session can have them.
     """
     if classes is not None and amounts is not None:
         raise ConfigError("Labels are classes or amounts.", advice="Give --classes or --amounts.")
@@ -94,7 +95,11 @@ def labels_given(classes: str | None, amounts: str | None) -> LabelsSection | No
 
 
 def labels_of(public: Dataset) -> LabelsSection | None:
-    """The classes of public rows, or the range of their amounts and a tenth more; None for anything else."""
+    """The labels that public rows suggest: their classes, or the range of their amounts and a tenth more.
+
+    Returns:
+        None if they have no labels, one class, or row names in place of labels.
+    """
     if public.labels is None or public.labelled is not None:
         return None
     values = np.unique(public.labels)

@@ -378,7 +378,11 @@ def _width(request: Request, bounds: Bounds) -> Proposal:
 
 
 def median_gamma(dataset: Dataset, lower: Sequence[float], upper: Sequence[float]) -> float:
-    """γ for rows within these bounds, by the proposals' median rule; `DataError` if all rows are equal."""
+    """γ for rows within these bounds, by the median rule as in proposals.
+
+    Raises:
+        DataError: All rows are equal.
+    """
     return _power_of_two(_median_distance(dataset, Bounds(list(lower), list(upper)))[0])
 
 

@@ -220,11 +220,15 @@ class Trials:
         return list(self._found.values())
 
     def verdict(self, trial: Trial, own: Rehearsal | None) -> tuple[Word, str, bool]:
-        """The verdict on a trial and its reason, for the consumer's eyes: no proposed setting depends on it.
+        """The verdict on a trial and its reason: that of `preflight` and `consumer`, or of `hushbid plan`.
 
-        `own` is its rehearsal with D_v itself, where public rows stood for it. The last value says whether
-        verdict and reason are the rule of thumb's, as in `hushbid plan`, or those of `preflight` and
-        `consumer`.
+        It is for the consumer's eyes: no proposed setting depends on it.
+
+        Args:
+            own: Its rehearsal with D_v itself, where public rows stood for it.
+
+        Returns:
+            The word, the reason, and whether both are the rule of thumb's.
         """
         session = self.session(trial.gamma, trial.dimension, trial.epsilon)
         looked = self.looked_at(session, self.rows)

@@ -20,7 +20,13 @@ LEAST_SIZES: Final = 2.0
 
 @dataclass(frozen=True, eq=False)
 class CatalogueCandidate:
-    """An entry in the comparison: its file, its checked contents, and its dataset's mean embedding."""
+    """An entry in the comparison.
+
+    Attributes:
+        path: Its file.
+        entry: Its checked contents.
+        mean: Its dataset's mean embedding.
+    """
 
     path: Path
     entry: CatalogueEntry
@@ -33,14 +39,23 @@ class CatalogueCandidate:
 
 @dataclass(frozen=True)
 class Exclusion:
-    """An entry's file excluded from the comparison, and why."""
+    """An entry excluded from the comparison.
+
+    Attributes:
+        file: Its file.
+        why: The reason.
+    """
 
     file: str
     why: str
 
 
 def entry_files(paths: Iterable[Path]) -> list[Path]:
-    """The files named, and those in named directories, sorted by name; `DataError` if one cannot be read."""
+    """The files of a catalogue: the named ones, and those in named directories, sorted by name.
+
+    Raises:
+        DataError: A directory cannot be read.
+    """
     files: dict[Path, None] = {}
     for path in paths:
         if not path.is_dir():

@@ -56,7 +56,11 @@ class Asked:
     delta: float
 
     def mechanism_of(self, feature_map: FeatureMap) -> ReleaseMechanism:
-        """The mechanism, for a single release; `ConfigError` if unknown or inconsistent."""
+        """The mechanism, for a single release.
+
+        Raises:
+            ConfigError: The mechanism is not in `MECHANISMS`, or its parameters are inconsistent.
+        """
         if self.mechanism not in MECHANISMS:
             raise ConfigError(
                 f"Screening by a {self.mechanism!r} release of the validation set is not possible.",
@@ -93,7 +97,11 @@ class Screening:
     allow_simulated: bool
 
     def asked(self) -> Asked:
-        """The session's release; without one, or by `epsilon`, a Gaussian one; `ConfigError` without ε."""
+        """The release that the session would make; without one, or by `epsilon`, a Gaussian one.
+
+        Raises:
+            ConfigError: No ε is given.
+        """
         if self.session is None or self.epsilon is not None:
             if self.epsilon is None:
                 raise ConfigError(
@@ -146,7 +154,10 @@ class ConsumerData:
         }
 
     def charge(self, epsilon: float | None, delta: float, costs: Sequence[Cost], noise: NoiseSource) -> str:
-        """Charge a release of D_v before it is made, and return its entry in the ledger.
+        """Charge a release of D_v before it is made.
+
+        Returns:
+            The release's entry in the ledger.
 
         Raises:
             BudgetExceeded: The budget does not allow it; nothing was charged.
@@ -220,7 +231,8 @@ def make_target(
 def read_target(consumer: ConsumerData, feature_map: FeatureMap) -> KeptTarget:
     """Read the stored release, which must be of D_v and by this map: screening again costs nothing.
 
-    A file that cannot be read, or holds a different release, is a `DataError` or `ConfigError`.
+    Raises:
+        DataError, ConfigError: It cannot be read, or is a different release.
     """
     path = consumer.target
     kept = KeptTarget.from_bytes(read_private(path, limits.MAX_TARGET_FILE_BYTES), where=str(path))

@@ -119,7 +119,11 @@ class CatalogueEntry(EntryHead):
         return f"{self.name}-{self.release.kind}-{self.identifier[-8:]}{SUFFIX}"
 
     def check(self) -> None:
-        """Recompute what the entry states about itself; `ConfigError`, without the file, if it is false."""
+        """Recompute what the entry states about itself.
+
+        Raises:
+            ConfigError: A statement does not hold; the error says which, but does not name the file.
+        """
         relation = Neighbours(self.neighbours)
         self.release.check(relation)
         if self.columns is not None and len(self.columns) != self.release.section.columns:
@@ -151,8 +155,9 @@ def signed_entry(entry: CatalogueEntry, key: Identity) -> bytes:
 def read_entry(path: Path) -> CatalogueEntry:
     """Read an entry and check everything in it that can be checked.
 
-    If it cannot be read, has another version, was changed after signing, or states something false, this is a
-    `DataError` that names the file.
+    Raises:
+        DataError: It cannot be read, is not an entry or has another version, was changed after signing, or
+            states something false. The error names the file.
     """
     try:
         content, _ = read_plain(path, limits.MAX_ENTRY_FILE_BYTES)

@@ -102,10 +102,16 @@ def mmd2(target: NoisyMean, parts: Sequence[NoisyMean], weights: Sequence[float]
 
 
 def best_mixture(target: NoisyMean, parts: Sequence[NoisyMean]) -> Vector:
-    """The weights, nonnegative with sum 1, of the mixture estimated to be nearest to the target: float64.
+    """The weights, nonnegative with sum 1, of the mixture estimated to be nearest to the target.
 
     A quadratic programme in the debiased inner products; noise can leave their matrix with negative
-    eigenvalues, which are set to 0. A programme that is not solved is a `HushbidError`.
+    eigenvalues, which are set to 0.
+
+    Returns:
+        float64, one for each part.
+
+    Raises:
+        HushbidError: The programme was not solved.
     """
     if len(parts) == 1:
         return np.ones(1)
@@ -124,7 +130,12 @@ def point_weights(target: NoisyMean, features: npt.NDArray[np.float64]) -> Vecto
     samples: divided by an owner's own weights they are a density ratio. They also fit noise, so they are
     summed over each owner before anybody sees them.
 
-    `features` is φ of each point, shape (n, d); the result is float64 of shape (n,).
+    Args:
+        target: g̃, of width d.
+        features: φ of each point, shape (n, d).
+
+    Returns:
+        float64 of shape (n,).
     """
     # A heavy last row keeps the sum at 1; the remaining difference is divided out.
     heavy = 1e3 * max(1.0, float(np.linalg.norm(target.mean)))

@@ -64,7 +64,12 @@ class Functions(Protocol):
 
 
 class EntryRelease(EntryPart):
-    """A release of a dataset in an entry: the base of each kind, with its `SECTION` of public parameters."""
+    """A release of a dataset in an entry: the base of each kind (`hushbid.catalogue.entry.KINDS`).
+
+    Attributes:
+        SECTION: The class of its section, which has the public parameters of its functions.
+        kind: Its name.
+    """
 
     SECTION: ClassVar[type[BaseModel]]
     kind: str
@@ -83,7 +88,8 @@ class EntryRelease(EntryPart):
     def calibration(cls, section: Any, neighbours: Neighbours, epsilon: float, delta: float) -> Any:
         """The noise of a release, with the `costs` that a ledger charges.
 
-        An ε or δ out of range, or that leaves hardly any noise, and invalid functions are a `ConfigError`.
+        Raises:
+            ConfigError: ε or δ is out of range or leaves hardly any noise, or the functions are invalid.
         """
 
     @classmethod

@@ -179,8 +179,9 @@ def _root(dataset: Dataset, key: Identity) -> str | None:
 def within_bounds(dataset: Dataset, functions: Functions, *, clip: bool) -> tuple[Dataset, int]:
     """The dataset within the public bounds, and the number of clipped rows.
 
-    A wrong number of columns, a non-finite value, and rows out of bounds that are not to be clipped, with
-    their number, are a `DataError`.
+    Raises:
+        DataError: It has a wrong number of columns, a non-finite value, or rows out of bounds that are not to
+            be clipped; the error counts them.
     """
     columns, lower, upper = functions.columns, functions.lower, functions.upper
     outside = _rows_outside(dataset, lower, upper) if dataset.features.shape[1] == columns else 0

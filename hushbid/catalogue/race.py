@@ -262,7 +262,15 @@ def _smallest(counts: npt.NDArray[Any]) -> np.dtype[Any]:
 
 @dataclass(frozen=True)
 class _KeptSketch:
-    """A sketch of D_v, by substitution, made for screening: its ledger entry, D_v's digest and its cost."""
+    """A sketch of D_v that was made and charged for screening.
+
+    Attributes:
+        release: The sketch, under substitution.
+        charged_as: Its entry in the lifetime ledger of D_v.
+        data: Digest of D_v.
+        epsilon, delta: The requested cost.
+        noise: Name of the noise source.
+    """
 
     release: RaceEntry
     charged_as: str
@@ -275,7 +283,11 @@ class _KeptSketch:
 def _make_sketch(
     section: HashSection, consumer: ConsumerData, noise: NoiseSource, *, epsilon: float, delta: float
 ) -> _KeptSketch:
-    """Charge D_v's ledger, make a sketch by the entries' functions, and store it; raises as `make_target`."""
+    """Charge D_v's lifetime ledger, make a sketch by the entries' hash functions, and store it.
+
+    Raises:
+        BudgetExceeded, ConfigError: As `make_target`.
+    """
     calibration = RaceEntry.calibration(section, RELATION, epsilon, delta)
     charged_as = consumer.charge(epsilon, delta, calibration.costs, noise)
     release = RaceEntry.of(consumer.validation, section, calibration, noise)
@@ -285,7 +297,11 @@ def _make_sketch(
 
 
 def _read_sketch(consumer: ConsumerData, functions: bytes) -> _KeptSketch:
-    """Read the stored sketch, which must be of D_v by these functions; else `DataError` or `ConfigError`."""
+    """Read the stored sketch, which must be of D_v by these hash functions.
+
+    Raises:
+        DataError, ConfigError: It cannot be read, or is a different sketch.
+    """
     path = consumer.target
     content = read_private(path, limits.MAX_TARGET_FILE_BYTES)
     if not content.startswith(_SKETCH_TAG):

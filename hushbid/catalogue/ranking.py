@@ -56,7 +56,14 @@ class OwnerRow:
 
 @dataclass(frozen=True)
 class Subset:
-    """A choice of owners, their nearest mixture's weights, and MMD² of that and of all their points."""
+    """A choice of owners.
+
+    Attributes:
+        owners: Their names.
+        weights: Weights of the nearest mixture, in their order.
+        estimate: MMD² of that mixture.
+        by_size: MMD² of all their points together.
+    """
 
     owners: tuple[str, ...]
     weights: tuple[float, ...]
@@ -95,7 +102,11 @@ class Ranking:
 
 
 def rank(target: NoisyMean, candidates: Sequence[CatalogueCandidate], *, best: int) -> Ranking:
-    """Rank owners and choices of up to `best` of them by distance to g̃; `ConfigError` if `best` < 1."""
+    """Rank owners, with one candidate each, and choices of up to `best` of them by their distance to g̃.
+
+    Raises:
+        ConfigError: `best` is less than 1.
+    """
     if best < 1:
         raise ConfigError(f"The best {best} owners were asked for.", advice="Ask for at least one.")
     largest = min(best, len(candidates))

@@ -89,7 +89,9 @@ def write_session(session: RosterFile, owners: Sequence[str], path: Path) -> Non
     """Write a session file whose roster has exactly these owners, to its own path or to a new one.
 
     New owners get a place without a key: `hushbid keys approve` adds it once fingerprints have been compared.
-    If the session needs more owners, or the file cannot be written, this is a `ConfigError`.
+
+    Raises:
+        ConfigError: The session needs more owners, or the file cannot be written.
     """
     session.restrict(owners)
     if path.resolve() == session.path.resolve():

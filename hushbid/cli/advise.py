@@ -317,7 +317,11 @@ def advise_command(
 def _fitting(
     columns: DataColumns, outside: Outside | None, bounds: Bounds | None, labels: LabelsSection | None
 ) -> DataColumns:
-    """How D_v is read. Rows can be clipped or dropped only within bounds; else this is a `ConfigError`."""
+    """How D_v is read; public rows and a seed set are read unchanged.
+
+    Raises:
+        ConfigError: Rows are to be clipped or dropped, and nothing gives the bounds.
+    """
     from dataclasses import replace
 
     from hushbid.protocol.data.dataset import Allowed

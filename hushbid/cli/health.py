@@ -66,7 +66,11 @@ def health_command(
 
 
 def named_places(context: typer.Context, states: Sequence[Path] | None, state: Path | None) -> list[Path]:
-    """The directories in arguments and `--state`, else `HUSHBID_STATE`; `ConfigError` if there are none."""
+    """The directories named by a verb's arguments and `--state`, or by `HUSHBID_STATE` if neither is given.
+
+    Raises:
+        ConfigError: Nothing is named at all.
+    """
     places = list(states or ())
     source = context.get_parameter_source("state")
     by_variable = source is not None and source.name == "ENVIRONMENT"
@@ -78,6 +82,10 @@ def named_places(context: typer.Context, states: Sequence[Path] | None, state: P
 
 
 def check_port(port: int | None, *, web: bool) -> None:
-    """Refuse `--port` without `--web`, with a `ConfigError`."""
+    """Refuse `--port` where nothing is served.
+
+    Raises:
+        ConfigError: It is given without `--web`.
+    """
     if port is not None and not web:
         raise ConfigError("--port belongs to --web.", advice="Give --web too.")

@@ -33,7 +33,11 @@ _PLAIN: Final = frozenset({"--ready", "--json", "--quiet", "-q", "--state"})
 
 
 def run_plain(arguments: Sequence[str]) -> None:
-    """Run a check whose `arguments`, verb first, are plain directories and options; else return to Typer."""
+    """Run a check whose arguments are clearly directories and options; else return, for Typer to parse.
+
+    Args:
+        arguments: The command line, from the verb on.
+    """
     verb, *given = arguments
     flags = {each for each in given if each.startswith("-")}
     if verb == "status" and "--check" not in flags:
@@ -75,7 +79,11 @@ def show_health(found: Mapping[str, Any]) -> None:
 
 
 def check_health(places: Sequence[Path], *, ready: bool, max_age: float) -> dict[str, Any]:
-    """The statuses, if all parties are alive (`ready`, if required) or ended well; else a `HushbidError`."""
+    """The statuses of the parties, if all are alive or have ended well.
+
+    Raises:
+        HushbidError: A party is neither, or is alive but not `ready` when that is required.
+    """
     statuses = statuses_in(places)
     now = time.time()
     wrong = [(each.party, trouble(each, now, max_age=max_age, ready=ready)) for each in statuses]

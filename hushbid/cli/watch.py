@@ -168,7 +168,12 @@ class Look:
 
 
 class Watcher:
-    """Looks at the directories named to `hushbid status`, and tolerates what is missing or unreadable."""
+    """Looks at directories, and tolerates what is missing or unreadable at the moment.
+
+    Args:
+        places: The arguments of `hushbid status`: state directories, parties' directories, or run
+            directories.
+    """
 
     def __init__(self, places: Sequence[Path]) -> None:
         self._places = places

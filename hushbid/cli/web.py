@@ -32,9 +32,12 @@ _GOES_ON: Final = "The session goes on again."
 
 
 def served(places: Sequence[Path], *, port: int | None, as_json: bool) -> dict[str, Any]:
-    """Serve a session until Ctrl-C or SIGTERM, even after it is over; its parties may start later, or again.
+    """Serve a session until Ctrl-C or SIGTERM, even after it is over; its parties may start later.
 
-    Without a `port` the system chooses one.
+    A session that was over goes on where a party is started again: so it is looked at all the time.
+
+    Args:
+        port: None: the system chooses one.
 
     Raises:
         ConfigError: A place is no directory, the places are of several sessions, or the port is taken.
@@ -95,7 +98,11 @@ def _say(told: Mapping[str, Any], words: str, *, as_json: bool) -> None:
 
 
 class LiveState:
-    """A session's present state, from statuses and public transcripts in directories that may not exist."""
+    """A session's present state, from its parties' statuses and the public part of their transcripts.
+
+    Args:
+        places: State directories, parties' directories, or run directories; they need not exist yet.
+    """
 
     def __init__(self, places: Sequence[Path]) -> None:
         self._watcher = Watcher(places)
@@ -113,9 +120,13 @@ class LiveState:
         return self._follower.facts
 
     def go_on(self, now: float) -> bool:
-        """Look again, at `now` in seconds since 1970; returns whether there is anything new to serve.
+        """Look again; returns whether there is anything new to serve.
 
-        Transcripts of several sessions, or two of one party, are a `ConfigError`.
+        Args:
+            now: Seconds since 1970.
+
+        Raises:
+            ConfigError: The transcripts are of several sessions, or two are one party's.
         """
         # A party reports its end only after it has written everything: a later reading is complete.
         self.look = self._watcher.look(now)

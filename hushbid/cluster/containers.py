@@ -167,7 +167,8 @@ def _check_places(place: Path, parties: tuple[Party, ...]) -> None:
 def check_readable(path: Path) -> None:
     """Refuse a path if this user cannot read it, or cannot enter a directory above it; a missing one passes.
 
-    The `ConfigError` states which of them, and who the user is.
+    Raises:
+        ConfigError: States which of them, and who the user is.
     """
     for place in (*reversed(path.absolute().parents), path):
         if os.path.exists(place) and not os.access(place, os.X_OK if place.is_dir() else os.R_OK):

@@ -53,8 +53,10 @@ def spread(data: ClusterData, owners: int, points: int | None, *, seed: int) -> 
     """Spread the owners' points over another number of owners, to simulate large sessions.
 
     New owner number i takes its points from old owner i mod K. Without `points` an old owner's rows are dealt
-    out, each once, or it is a `ConfigError`; with it every new owner draws that many of them, with
-    replacement.
+    out, each once; with it every new owner draws that many of them, with replacement.
+
+    Raises:
+        ConfigError: There are too few points to deal one to each.
     """
     generator = np.random.default_rng(seed)
     old = list(data.owners.values())

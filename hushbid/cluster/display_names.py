@@ -30,8 +30,10 @@ def handles_of(names: Iterable[str]) -> dict[str, str]:
     """A roster name for each display name: the same if it is valid, else one made from it.
 
     The result does not depend on the order of the names. Two that would have one handle get the beginning of
-    a digest appended; a name without a letter or digit of any Latin script becomes `owner` and a digest. A
-    name that is empty, too long, or that of another party, is a `ConfigError`.
+    a digest appended; a name without a letter or digit of any Latin script becomes `owner` and a digest.
+
+    Raises:
+        ConfigError: A name is empty, too long, or that of another party.
     """
     given, reserved = dict.fromkeys(names), (CONSUMER, CURATOR)
     for name in given:

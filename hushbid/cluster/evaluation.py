@@ -85,7 +85,12 @@ _PERMUTATIONS: Final = 199
 
 @figures(frozen=True, slots=True)
 class NotComputed(Figures):
-    """A figure of `choices` that the operator left out; why, and how to have it computed, for people."""
+    """A figure that the operator left out.
+
+    Attributes:
+        figure: Its name in `choices`.
+        why: The reason, and how to have it computed all the same; for people.
+    """
 
     figure: str
     why: str
@@ -261,12 +266,16 @@ def _greedy_among(
 
 
 def unlike(first: Points, second: Points, gamma: float) -> bool:
-    """Whether two scaled sets differ in distribution, by a permutation test of their MMD².
+    """Whether two sets differ in distribution, by a permutation test of their MMD² (Gretton et al. 2012).
 
-    Gretton et al. 2012. Each set has at least one row. Among sets of one distribution, a share of at most
-    `UNLIKE_LEVEL` is called unlike: the MMD² must exceed nearly all of those of `_PERMUTATIONS` random splits
-    of both, drawn with a fixed seed. If a set is large, a thousand of its rows are compared
-    (`at_even_distances`).
+    Among sets of one distribution, a share of at most `UNLIKE_LEVEL` is called unlike: the MMD² must exceed
+    nearly all of those of `_PERMUTATIONS` random splits of both, drawn with a fixed seed. If a set is large,
+    a thousand of its rows are compared (`at_even_distances`).
+
+    Args:
+        first: Scaled, shape (n, columns), at least one row.
+        second: Scaled, shape (m, columns), at least one row.
+        gamma: γ.
     """
     first, second = at_even_distances(first), at_even_distances(second)
     kernel = kernel_matrix(np.concatenate([first, second]), gamma)

@@ -245,7 +245,11 @@ class Cluster:
         return [f"{points} points of {len(self.owners)} owners", f"rule {rule}", f"from {self.where.name}"]
 
     def session_file(self, roster: RosterSection, network: NetworkSection) -> SessionFile:
-        """The session's public file; `ConfigError` if the sections do not fit together."""
+        """The session's public file.
+
+        Raises:
+            ConfigError: The sections do not fit together.
+        """
         tables = {name: getattr(self.file, name) for name in SessionTables.model_fields}
         tables |= {"features": self.features, "network": network, "roster": roster}
         return validated(SessionFile, tables, where=str(self.where))
@@ -270,7 +274,8 @@ class Cluster:
     def reading_with(self, outside: Outside) -> Cluster:
         """The same cluster with this treatment of rows that do not fit, for all its tables.
 
-        A cluster that names no tables raises `ConfigError`.
+        Raises:
+            ConfigError: It names no tables.
         """
         if self.partition is not None:
             raise ConfigError(
@@ -339,7 +344,11 @@ class Cluster:
         return ClusterData(owners, validation, seed_set, test)
 
     def check_labelled(self, owners: Mapping[str, Dataset], validation: Dataset) -> None:
-        """Raise `DataError` if owners' points lack labels, D_v has some, and the file says nothing of any."""
+        """Refuse unlabelled points of owners whose consumer has labels, if the file does not mention labels.
+
+        Raises:
+            DataError: There are some.
+        """
         if self.file.session.labels is not None or self.file.labels is not None or validation.known is None:
             return
         for name, dataset in owners.items():
@@ -382,8 +391,10 @@ class Cluster:
 def found_cluster(path: Path) -> Path:
     """The cluster file of that path, or that of a directory, as `hushbid init` makes it.
 
-    A bare name such as `digits` that is neither stands for an example that comes with hushbid. If there is
-    none, or no cluster file in a directory, this is a `ConfigError`.
+    A bare name such as `digits` that is neither stands for an example that comes with hushbid.
+
+    Raises:
+        ConfigError: There is no example of a bare name, or no cluster file in a directory.
     """
     if (path / CLUSTER_FILE).is_file():
         return path / CLUSTER_FILE

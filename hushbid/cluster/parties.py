@@ -62,7 +62,12 @@ class Party:
 
 @dataclass(frozen=True)
 class Layout:
-    """Paths of a party's files below its directory: private file and data, state, and secret key, if any."""
+    """Paths of a party's files, below its directory.
+
+    Attributes:
+        own: The directory of its private file and its data.
+        key: Its secret key; absolute if it keeps one of its own; None in an insecure session.
+    """
 
     own: Path
     state: Path
@@ -128,8 +133,12 @@ def furnish(
 def write_share(share: Share, directory: Path) -> dict[str, Path]:
     """Write a party's data into a directory, as ``data.npz`` or ``validation.npz`` and so on (mode 0600).
 
-    It returns the paths by key of the private file. Other data that already exist are a `ConfigError`; a file
-    that cannot be written is an OSError.
+    Returns:
+        Key of the private file → path.
+
+    Raises:
+        ConfigError: Other data already exist.
+        OSError: A file cannot be written.
     """
     written = {}
     for what, dataset in share.items():
@@ -146,7 +155,9 @@ def write_share(share: Share, directory: Path) -> dict[str, Path]:
 def keep(path: Path, model: BaseModel, *, mode: int) -> None:
     """Write a model as TOML, whole or not at all, unless it already exists.
 
-    A file with other content is a `ConfigError`; one that cannot be written is an OSError.
+    Raises:
+        ConfigError: The file exists with other content.
+        OSError: It cannot be written.
     """
     if not path.exists():
         text = tomli_w.dumps(model.model_dump(mode="json", exclude_none=True))

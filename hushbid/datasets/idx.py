@@ -22,8 +22,11 @@ def read_idx(path: Path, *, axes: int) -> npt.NDArray[np.uint8]:
     """Read an IDX file of unsigned bytes, gzipped if its name ends in ``.gz``.
 
     The head is two zero bytes, the type's code, the number of axes, then the length of each axis as a
-    big-endian 32-bit integer. A file that cannot be read, is not IDX of that type and number of axes, or has
-    another length than its head says, is a `DataError`.
+    big-endian 32-bit integer.
+
+    Raises:
+        DataError: The file cannot be read, is not IDX of that type and number of axes, or has another length
+            than its head says.
     """
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()

@@ -18,7 +18,12 @@ CONSUMER: Final = "consumer"
 
 @dataclass(frozen=True)
 class PartitionOptions:
-    """The options of every dataset: points of the seed set, and most of an owner, drawn from its own."""
+    """The options of every dataset.
+
+    Attributes:
+        seed_points: Points of the public seed set.
+        owner_points: Most points of an owner, drawn at random from its own; None: all.
+    """
 
     seed_points: int = 150
     owner_points: int | None = None

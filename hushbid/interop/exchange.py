@@ -164,7 +164,12 @@ def exchange_files(name: str) -> dict[str, str]:
 
 
 def read_exchange(place: Path) -> Exchange:
-    """Read the golden session of a directory; `DataError` or `ConfigError` if a file is missing or wrong."""
+    """Read the golden session of a directory.
+
+    Raises:
+        DataError: A file is missing, or does not belong to a golden session.
+        ConfigError: Its session file cannot be used.
+    """
     try:
         text = (place / "session.toml").read_text(encoding="utf-8")
         told = json.loads((place / "exchange.json").read_text(encoding="utf-8"))

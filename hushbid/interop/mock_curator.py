@@ -134,9 +134,14 @@ def play(exchange: Exchange, *, listen: str | None = None, seconds: float, say: 
 
 
 def difference(session: Session, step: Step, actual: bytes, number: int, told: int) -> FrameDifference | None:
-    """The first difference of an owner's frame, its `number`-th, from the recorded one; None: there is none.
+    """The first difference of an owner's frame from the recorded one; None: there is none.
 
-    `told` is the last frame sent to the owner, which may acknowledge it already.
+    Args:
+        session: The golden session.
+        step: The recorded frame.
+        actual: The received frame.
+        number: Its number among the owner's.
+        told: The last frame sent to the owner, which may acknowledge it already.
     """
     expected, kind = step.data, step.kind
     try:

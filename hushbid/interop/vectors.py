@@ -191,8 +191,9 @@ def write_vectors(place: Path) -> list[str]:
 def check_vectors(place: Path) -> list[str]:
     """Compare the vectors of a directory with the code, and return the paths of the files.
 
-    A missing file, or one that is not JSON, is a `DataError`; another value is a `VectorMismatch`, which
-    names the first one by file and place.
+    Raises:
+        DataError: A file is missing, or is not JSON.
+        VectorMismatch: A value differs; the error names the first one by its file and place.
     """
     files = vector_files()
     for name, text in files.items():

@@ -14,12 +14,15 @@ Vector: TypeAlias = npt.NDArray[np.float64]
 
 
 class L1Ball:
-    """The ball ‖w‖₁ ≤ C = `norm` > 0 of M = `count` weights, as the image of shares t ≥ 0.
+    """The ball ‖w‖₁ ≤ C as the image of shares t ≥ 0: w = C·(t⁺ - t⁻)/(Σt⁺ + Σt⁻ + t⁰).
 
-    w = C·(t⁺ - t⁻)/(Σt⁺ + Σt⁻ + t⁰). L-BFGS-B has bounds but no such constraint. Shares need bounds only, all
-    of their values are feasible, and the slack t⁰ gives the inside of the ball. With C ≤ 1 there are no t⁻:
-    the data's own embedding has positive weights of sum 1, and negative ones within this ball would fit
-    little but noise.
+    L-BFGS-B has bounds but no such constraint. Shares need bounds only, all of their values are feasible, and
+    the slack t⁰ gives the inside of the ball. With C ≤ 1 there are no t⁻: the data's own embedding has
+    positive weights of sum 1, and negative ones within this ball would fit little but noise.
+
+    Args:
+        count: M.
+        norm: C > 0.
     """
 
     def __init__(self, count: int, norm: float) -> None:

@@ -48,9 +48,11 @@ class Mechanism(Protocol):
         ...
 
     def finish(self, noisy: Vector, sigma: float) -> tuple[Points, Vector, Risk]:
-        """Points, weights and an estimate of the squared distance, from the noisy mean alone, shape (width,).
+        """Points, weights and an estimate of the squared distance, from the noisy mean alone.
 
-        `sigma` is the standard deviation of the noise on each coordinate.
+        Args:
+            noisy: Mean of the records' vectors with noise, shape (width,).
+            sigma: Standard deviation of that noise on each coordinate.
         """
         ...
 

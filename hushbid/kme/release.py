@@ -42,7 +42,11 @@ class Estimate:
 class TwoSampleTest:
     """Whether data come from the distribution that the private records come from.
 
-    If they do, their distance `mmd` to the release exceeds `threshold` with probability `level` at most.
+    Attributes:
+        mmd: Distance between the release and the data.
+        threshold: A distance that `mmd` exceeds with probability at most `level` if both distributions are
+            equal.
+        level: The largest probability of a false rejection.
     """
 
     mmd: float
@@ -144,7 +148,11 @@ class Release:
         return self.risk.distance(float(norm.ppf(confidence)))
 
     def scale(self, points: npt.ArrayLike) -> Points:
-        """Points scaled for the kernel, shape (n, columns); `DataError` if not finite or not fitting."""
+        """Points scaled for the kernel, shape (n, columns).
+
+        Raises:
+            DataError: Another number of columns, no points, or values that are not finite.
+        """
         raw = np.asarray(points, dtype=np.float64)
         if raw.ndim != 2 or raw.shape[1] != len(self.lower) or not len(raw) or not np.isfinite(raw).all():
             raise DataError(
@@ -201,7 +209,9 @@ class Release:
     def mmd(self, other: Release | npt.ArrayLike) -> float:
         """Distance to another release, or to the empirical embedding of data (KME §3.3).
 
-        A release with another kernel is a `ConfigError`, points that do not fit are a `DataError`.
+        Raises:
+            ConfigError: A release with another kernel.
+            DataError: Points that do not fit.
         """
         mine = self.scale(self.points)
         if isinstance(other, Release):

@@ -43,7 +43,12 @@ SEARCHED: Final = (-40.0, 15.0)
 
 @dataclass(frozen=True, slots=True)
 class SpanDistance:
-    """Mean distance of the records' kernel functions to a span (Algorithm 1), as released, with noise."""
+    """Mean distance of the records' kernel functions to a span (Algorithm 1), as released.
+
+    Attributes:
+        mean: With noise.
+        deviation: Standard deviation of the noise.
+    """
 
     mean: float
     deviation: float

@@ -113,7 +113,8 @@ class Subspace:
     def totals(self, data: Points) -> Totals:
         """Σ over scaled records of their coordinates in units of `COORDINATE_UNIT`, in any order: shape (r,).
 
-        More than `MAX_RECORDS` records are a `DataError`.
+        Raises:
+            DataError: More than `MAX_RECORDS` records.
         """
         if len(data) > MAX_RECORDS:
             raise DataError(

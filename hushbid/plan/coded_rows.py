@@ -17,9 +17,11 @@ Rows = npt.NDArray[np.float64]
 
 
 def coded(session: Session, features: npt.NDArray[Any], labels: Labels | None) -> Rows:
-    """Features, raw, shape (n, columns), and a column of label codes if labels take part in the selection.
+    """Features and, if labels take part in the selection, one more column with the label codes.
 
-    `labels` is None where a row has none, or altogether if no row has one.
+    Args:
+        features: Raw, shape (n, columns).
+        labels: None where a row has none; None: no row has one.
     """
     rows = features.astype(np.float64)
     if session.space.labels is None:

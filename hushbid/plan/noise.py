@@ -33,9 +33,11 @@ AVERAGED: Final = 10
 
 @figures(frozen=True, slots=True)
 class MwemCalibration(Figures):
-    """``mwem`` by one calibration, at the last release's ε per step; ε is of all releases together.
+    """``mwem`` by one calibration, at the last release's ε per step.
 
-    `laplace_scale` is the noise's on a coordinate sum to which each point adds at most 1.
+    Attributes:
+        laplace_scale: Scale of the noise on a coordinate sum to which each point adds at most 1.
+        epsilon, claimed_epsilon: Of all releases together.
     """
 
     laplace_scale: float

@@ -92,11 +92,16 @@ def why_not_rehearsed(session: Session, rows: int, labels: Labels | None) -> str
 
 
 def looked_at(session: Session, validation: _Rows, seed_set: _Rows, *, drawn: bool = False) -> Rehearsal:
-    """The kernel's verdict before anything is played, for raw sets of any size, shape (rows, columns).
+    """The kernel's verdict before anything is played, for sets of any size.
 
     A D_v that is narrow relative to its bounds has a mean kernel value near 1, and so have all data within
-    bounds that are too wide. The seed set, `drawn` within the bounds or not, distinguishes the two cases: the
-    kernel tells other rows from D_v, or it does not.
+    bounds that are too wide. The seed set distinguishes the two cases: the kernel tells other rows from D_v,
+    or it does not.
+
+    Args:
+        validation: D_v, raw, shape (m, columns).
+        seed_set: D_init, raw, shape (n, columns).
+        drawn: Whether it is drawn within the bounds.
     """
     beside = kernel_beside(session, validation, seed_set)
     return Rehearsal((), mean_kernel(session, validation), beside, drawn)
@@ -296,7 +301,11 @@ def _played(
 
 
 def play(file: SessionFile, owner: Dataset, wanted: Dataset, seed_set: Points, seed: int) -> list[Candidate]:
-    """One owner's points bought under a map and noise of this seed; `wanted` replaces D_v."""
+    """A session's purchase from one owner, with a map and noise of this seed; `wanted` replaces D_v.
+
+    Raises:
+        HushbidError: It cannot be played.
+    """
     session = open_session(_of_one_owner(file, seed, exact=False))
     return _bought(session, owner, wanted, seed_set, lambda _share: None)
 

@@ -35,7 +35,8 @@ PRECISION: Final = 1.02
 class Remedy(Figures):
     """A change that alone would make a session good, by its new values; None: a value that stays.
 
-    `mmd2` is the then expected MMD², if there is a figure.
+    Attributes:
+        mmd2: The then expected MMD², if there is a figure.
     """
 
     change: Literal["release", "validation", "points", "epsilon", "points and epsilon", "rule", "owners"]

@@ -131,14 +131,18 @@ def make_plan(
     theory: bool = False,
     played: Rehearsed | None = None,
 ) -> Plan:
-    """Plan a setting; a mechanism that is impossible is a `ConfigError`.
+    """Plan a setting.
 
     Args:
+        setting: The planned setting.
         speed, cores: Of the machine that runs it (`measure_speed`); no cores: this machine's.
         round_trip: Seconds for a frame and its answer (`batches`).
         wanted: The share of the owners' points that resemble the target, in (0, 1]; None: unknown.
         theory: Whether to include the conditions and promises of DPDS's theorems.
         played: The rehearsal, if there are data (`hushbid.plan.with_data`); None: it was left out.
+
+    Raises:
+        ConfigError: A mechanism is impossible.
     """
     cores = cores or platform.cores()
     target, summary = release_errors(setting)

@@ -122,8 +122,11 @@ def plan_setting(
 ) -> PlanSetting:
     """The setting by a session file or a cluster file, if any, and the command line, which takes precedence.
 
-    `data` and `outside` replace the cluster file's dataset directory, and its treatment of rows that do not
-    fit.
+    Args:
+        path: The file.
+        flags: The command line.
+        data: Directory of a cluster file's dataset, in place of the file's own path.
+        outside: Treatment of rows of its tables that do not fit, in place of the file's own.
 
     Raises:
         ConfigError: A value is missing, unknown or out of range.
@@ -161,7 +164,8 @@ def setting_of(
 ) -> PlanSetting:
     """A session as its consumer can plan it, knowing |D_v| and |D_init|, and perhaps an owner's points.
 
-    A value that cannot be planned with is a `ConfigError`.
+    Raises:
+        ConfigError: A value cannot be planned with.
     """
     values = file.model_dump() | {"roster": names_only(list(file.roster.owners)), "network": no_network()}
     flags = PlanFlags(validation=validation, seed_points=seed_points, owner_points=owner_points)

@@ -27,7 +27,13 @@ class Submitted(Figures):
 
 @figures(frozen=True, slots=True, kw_only=True)
 class Submissions(Figures):
-    """What each owner submits: the session's figures, a proposal with its reason, and other numbers."""
+    """What each owner submits.
+
+    Attributes:
+        points, messages: Of the session.
+        proposed, why: The proposed number of points, and the reason.
+        rows: Other numbers of points, the smallest first.
+    """
 
     points: int
     messages: int

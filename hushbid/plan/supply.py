@@ -12,7 +12,11 @@ __all__ = ["all_sold", "offer"]
 
 
 def all_sold(file: SessionFile, rows: Mapping[str, int]) -> int | None:
-    """The points for sale, `rows` of each owner, if every one of them is bought; None if some are not."""
+    """The number of points for sale, if every one of them is bought; None if there is something to choose.
+
+    Args:
+        rows: Number of points of each owner.
+    """
     wishes = file.wishes
     caps = {} if wishes is None or not file.herds else wishes.caps
     for_sale = Counter({owner: min(count, caps.get(owner, count)) for owner, count in rows.items()})

@@ -59,7 +59,11 @@ def default_rule(points: int) -> str:
 
 
 def whole_tables(flags: PlanFlags) -> dict[str, Any]:
-    """The tables of a session file without a file; `ConfigError` without owners' or points' number."""
+    """The tables of a session file when there is no file.
+
+    Raises:
+        ConfigError: The number of owners, or of points, is missing.
+    """
     for name, flag in (("owners", "--owners K"), ("points", "--points p")):
         if getattr(flags, name) is None:
             raise ConfigError(
@@ -82,7 +86,11 @@ def whole_tables(flags: PlanFlags) -> dict[str, Any]:
 
 
 def with_flags(values: Mapping[str, Any], flags: PlanFlags) -> dict[str, Any]:
-    """A session file's tables with the command line's values; `ConfigError` if a mechanism does not fit."""
+    """The tables of a session file with the command line's values in place of theirs.
+
+    Raises:
+        ConfigError: A table or an ε is missing, or a mechanism does not fit the other values.
+    """
     tables = {name: dict(table) if isinstance(table, dict) else table for name, table in values.items()}
     if "summary" not in tables and isinstance(tables.get("target"), dict):
         tables["summary"] = summary_like(tables["target"])

@@ -62,7 +62,14 @@ def _silent(_line: str) -> None:
 
 
 class Sets(NamedTuple):
-    """The consumer's D_v and D_init, whether the latter is drawn within the bounds, and its model."""
+    """The consumer's own sets, used to rehearse a session.
+
+    Attributes:
+        validation: D_v.
+        seed_set: D_init.
+        drawn: Whether D_init is drawn within the bounds.
+        model: The consumer's model (`hushbid.consumer.learners.MODELS`).
+    """
 
     validation: Dataset
     seed_set: Dataset
@@ -121,7 +128,11 @@ class Rehearsing:
         return found
 
     def measured(self, session: Session, given: Sets) -> Verdict:
-        """The verdict, even if a rehearsal was not wanted; `DataError` if D_v lacks labels it needs."""
+        """The verdict on a session, even if the rehearsal was to be left out.
+
+        Raises:
+            DataError: D_v lacks the labels that the selection uses.
+        """
         session.file.check_wanted_labels(given.validation)  # otherwise nothing could be played
         played = self._played(session, given)
         return (
@@ -192,7 +203,12 @@ def warn(
     own: Iterable[Dataset],
     say: Callable[[str], object] | None,
 ) -> None:
-    """Say before a session of all parties that nothing is chosen, that an ε protects nobody, or gaps."""
+    """Say before a session of all parties that nothing is chosen, that an ε protects nobody, or gaps.
+
+    Args:
+        owners: Each owner's points.
+        own: The consumer's sets.
+    """
     if say is None:
         return
     rows = {name: sum(map(len, each)) for name, each in owners.items()}
@@ -204,9 +220,10 @@ def warn(
 
 
 def gaps_filled(held: Mapping[str, Iterable[Dataset]]) -> list[str]:
-    """How many gaps were filled in each party's tables, by column, and with what; a line for each table.
+    """How many gaps were filled in each table, by column, and with what; a line for each table.
 
-    Only those who hold all tables may read the lines.
+    Args:
+        held: The tables of each party, by its name. Only who holds them all may read the lines.
     """
     return [
         f"{party}, {dataset.name}: {dataset.changed.filling}."
@@ -217,7 +234,11 @@ def gaps_filled(held: Mapping[str, Iterable[Dataset]]) -> list[str]:
 
 
 def nothing_to_choose(session: Session, rows: Mapping[str, int]) -> str:
-    """The warning when all points for sale, `rows` of each owner, are bought; empty if there is a choice."""
+    """The warning when all points for sale are bought; empty if there is something to choose.
+
+    Args:
+        rows: Number of points of each owner.
+    """
     available = all_sold(session.file, rows)
     if available is None:
         return ""

@@ -48,7 +48,11 @@ class Wanted(Figures):
 
 
 def check_share(share: float) -> None:
-    """Refuse a share of wanted points outside (0, 1], with a `ConfigError`."""
+    """Refuse an invalid share of wanted points.
+
+    Raises:
+        ConfigError: It is not in (0, 1].
+    """
     if not 0.0 < share <= 1.0:
         raise ConfigError(
             f"--wanted is {share:g}, and a share must be above 0 and at most 1.",
@@ -57,7 +61,11 @@ def check_share(share: float) -> None:
 
 
 def wanted_of(share: float, *, points: int, available: int, drowned: bool) -> Wanted:
-    """The case of a share in (0, 1], for p of the available points; `drowned`: noise should choose them."""
+    """The case of a share in (0, 1], for p points of those available.
+
+    Args:
+        drowned: Whether the choice is expected to follow noise.
+    """
     case: Literal["rare", "between", "common", "drowned"] = "between"
     if drowned:
         case = "drowned"

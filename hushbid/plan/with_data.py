@@ -81,7 +81,10 @@ def rehearsed(setting: PlanSetting, rehearsing: Rehearsing) -> Rehearsed | None:
     """Rehearse a planned session; None if there are no data.
 
     A session that is refused with any data, or has nothing to choose, is not played. A hopeless one is.
-    Labels other than those of the selection are a `DataError`: the session would be refused.
+
+    Raises:
+        DataError: An owner's labels, or the validation set's, are not those of the selection: the session
+            would be refused.
     """
     data = setting.data
     if data is None:

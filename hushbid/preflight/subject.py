@@ -86,7 +86,11 @@ class Subject:
 
     @cached_property
     def pair(self) -> KeyPair | None:
-        """Its keys, `HushbidError` if they cannot be used; None in an insecure session."""
+        """Its keys; None in an insecure session.
+
+        Raises:
+            HushbidError: They cannot be used.
+        """
         return own_keys(self.session, self.file, expected=self.expected, party=self.name)
 
     @cached_property
@@ -99,7 +103,9 @@ class Subject:
     def datasets(self) -> Mapping[Path, Dataset]:
         """Its data by their files; a seed set not yet drawn is listed under its future file.
 
-        A file that cannot be read is a `DataError`, a seed set that cannot be drawn a `ConfigError`.
+        Raises:
+            ConfigError: No seed set can be drawn.
+            DataError: One of them cannot be read.
         """
         assert not isinstance(self.file, CuratorFile), "a curator has no data"
         if self.held is not None:
@@ -158,7 +164,8 @@ class Subject:
 def open_subject(options: PartyOptions) -> Subject:
     """The party that files and options describe. Its role is that of its own file.
 
-    Files that cannot be read, form no session, or belong to nobody on its roster, are a `HushbidError`.
+    Raises:
+        HushbidError: They cannot be read, form no session, or belong to nobody on its roster.
     """
     role = _role(options)
     file: PartyFile

@@ -44,8 +44,10 @@ def make_family(
 ) -> HashFamily:
     """Hash functions of a family by its name (`hushbid.protocol.space.lsh.FAMILIES`); see `HashFamily`.
 
-    The angular families ignore the bandwidth. Without such a family, or with an argument out of its range,
-    this is a `ConfigError`.
+    The angular families ignore the bandwidth.
+
+    Raises:
+        ConfigError: No such family, or an argument out of its range.
     """
     kind = FAMILIES.get(name)
     if kind is None:
@@ -113,10 +115,12 @@ class Sketching(PrivateEstimator):
         return Neighbours(self.neighbours)
 
     def _empty(self, classes: int, sizes: Sequence[int] | None) -> tuple[Sketch, ...]:
-        """A sketch of no points for each class: its noise, or zeros; one class for a single sketch.
+        """A sketch of no points for each class: its noise, or zeros.
 
-        `sizes`, the numbers of points that will be added to each, determine `rows` if that is None; they are
-        None if unknown, as in a stream.
+        Args:
+            classes: How many; 1 for a single sketch.
+            sizes: Number of points that will be added to each class, which determines the number of rows if
+                `rows` is None; None: unknown, as in a stream.
         """
         if self.epsilon is None:
             return empty_sketches(self._make_family(self.rows or MOST_ROWS), classes, None, None)
@@ -172,8 +176,9 @@ class Sketching(PrivateEstimator):
     def _read(self, X: Any, *, reset: bool, y: Any = None) -> tuple[Points, int, Any]:
         """Points within the public bounds, the number of clipped rows, and y unchanged.
 
-        Another `out_of_bounds` is a `ConfigError`; scikit-learn raises a ValueError for a wrong shape or
-        values that are not finite.
+        Raises:
+            ConfigError: Another `out_of_bounds`.
+            ValueError: From scikit-learn, for a wrong shape or values that are not finite.
         """
         self._check_out_of_bounds()
         if y is None:

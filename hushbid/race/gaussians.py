@@ -46,7 +46,12 @@ def parameter_count(columns: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Gaussians:
-    """A normal law for each of K classes: means (K, columns), and L of LLᵀ, (K, columns, columns)."""
+    """A normal law for each of K classes.
+
+    Attributes:
+        means: float64 of shape (K, columns).
+        factors: Lower triangular L with the covariance LLᵀ, shape (K, columns, columns).
+    """
 
     means: Reals
     factors: Reals
@@ -272,10 +277,14 @@ def _minimise(
 
 
 class Scores:
-    """Log densities of points under Gaussian classes, up to a constant; `reach` is the largest |coordinate|.
+    """Log densities of points under Gaussian classes, up to a constant.
 
     They are the same to the last bit whichever points are scored together: projections are exact, and squares
     are added sequentially. So a record changes no other record's class in the ballot.
+
+    Args:
+        classes: The laws.
+        reach: Largest |coordinate| of a point.
     """
 
     def __init__(self, classes: Gaussians, reach: float) -> None:

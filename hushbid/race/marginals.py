@@ -39,7 +39,11 @@ class Marginals:
     deviation_errors: npt.NDArray[np.float64]
 
     def quantiles(self, probabilities: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Quantiles of the first m columns, in [-1, 1], interpolated within steps, of shape (n, m)."""
+        """Quantiles of the first m columns, in [-1, 1], interpolated within steps.
+
+        Args:
+            probabilities: Shape (n, m), as the result.
+        """
         half = (self.values[1] - self.values[0]) / 2.0
         edges = np.clip(np.append(self.values - half, 1.0 + half), -1.0, 1.0)
         columns = zip(self.cumulative, probabilities.T, strict=False)

@@ -84,7 +84,12 @@ def reach(coordinates: int) -> float:
 
 
 def sensitivity(coordinates: int, neighbours: Neighbours) -> tuple[float, float]:
-    """The largest change of the sum of D `coordinates` by one record: L1 and L2, in whole numbers (above)."""
+    """The largest change of the sum by one record: L1 and L2, in units of the whole numbers (above).
+
+    Args:
+        coordinates: D.
+        neighbours: The datasets that are compared.
+    """
     square = 4.0**BITS * reach(coordinates) * (1.0 + 2.0**-40)
     twice = Neighbours(neighbours) is Neighbours.SUBSTITUTE_ONE
     return (
@@ -132,6 +137,10 @@ def fewest_points(features: int, calibration: RaceCalibration) -> int:
     The noise of a covariance is that of a sum of products over the number of points. Of a matrix of them the
     largest eigenvalue grows with √features: where that is more than `LARGEST_NOISE` of a variance, slopes are
     mostly noise.
+
+    Args:
+        features: The number of features.
+        calibration: The noise (`calibrate_products`).
     """
     return math.ceil(_noise(calibration) * math.sqrt(features) / LARGEST_NOISE)
 
@@ -145,8 +154,9 @@ def _noise(calibration: RaceCalibration) -> float:
 class Products:
     """Sums over the records of the products of their coordinates, as released.
 
-    `sums` is symmetric, float64 of shape (D, D). `noise` is the standard deviation on a product of two
-    coordinates; on squares it is 7/5 of that.
+    Attributes:
+        sums: Symmetric, float64 of shape (D, D).
+        noise: Standard deviation of the noise on a product of two coordinates; on squares it is 7/5 of that.
     """
 
     sums: npt.NDArray[np.float64]
@@ -156,8 +166,10 @@ class Products:
 def whole_vectors(standard: Points) -> Whole:
     """Each record's q: int64 of shape (n, columns + 1) in units of 2^-BITS, with the 1 before the target.
 
-    A record's vector follows from it alone. `standard` has the standardised features and, last, the target:
-    finite, float64 of shape (n, columns).
+    A record's vector follows from it alone.
+
+    Args:
+        standard: Standardised features and, last, target: finite, float64 of shape (n, columns).
     """
     vectors = np.insert(standard, -1, 1.0, axis=1)
     shrink = np.sqrt(np.minimum(1.0, reach(vectors.shape[1]) / squared_lengths(vectors)))
@@ -179,12 +191,15 @@ def _sums(vectors: Whole) -> Whole:
 def measure_products(
     standard: Points, calibration: RaceCalibration | None, source: NoiseSource | None
 ) -> tuple[Products, SketchPrivacy | None]:
-    """Release the sums of products of a dataset, and return them with the guarantee.
+    """Release the sums of products of a dataset.
 
     Args:
-        standard: As in `whole_vectors`.
+        standard: As `whole_vectors`.
         calibration: By `calibrate_products` for one more coordinate than columns; None: no noise, no privacy.
         source: Draws the noise; None without noise.
+
+    Returns:
+        The sums, and the guarantee of the release.
 
     Raises:
         LocalProtocolError: A calibration without a source, or a source without one.

@@ -39,9 +39,12 @@ class Whitening:
     """Coordinates z = B·u - c, in which the pilot's classes vary alike in every direction.
 
     Args:
-        lower, upper: Public bounds of the points, shape (columns,), which u scales to [0, 1]; the attributes
-            are those of z.
-        matrix, offset: B, shape (columns, columns), and c, shape (columns,).
+        lower, upper: Public bounds of the points, shape (columns,), which u scales to [0, 1].
+        matrix: B, shape (columns, columns).
+        offset: c, shape (columns,).
+
+    Attributes:
+        lower, upper: Bounds of z, shape (columns,).
     """
 
     def __init__(self, lower: Reals, upper: Reals, matrix: Reals, offset: Reals) -> None:
@@ -60,7 +63,11 @@ class RowScores:
     """The mean over rows of the log share of a point's cell in each class, times the number of columns.
 
     That is the logarithm of a product of densities of projections, to the power d/R: about d of R rows in d
-    columns are independent. The classes' sketches have the same hash functions, and positive sizes.
+    columns are independent.
+
+    Args:
+        sketches: Sketch of each class, with the same hash functions.
+        sizes: Size of each class, positive.
     """
 
     def __init__(self, sketches: Sequence[Sketch], sizes: Sequence[float]) -> None:

@@ -444,7 +444,12 @@ class RaceRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
 
 
 def _outside(outside: npt.NDArray[np.bool_], names: Any) -> DataError:
-    """The error for values out of bounds, shape (n, features + 1): of named features, the target, or both."""
+    """The error for rows out of bounds, which says whether features, the target or both are out of bounds.
+
+    Args:
+        outside: Which values are out of bounds, shape (n, features + 1), the target last.
+        names: The features' names, or None.
+    """
     rows, target = len(outside), int(np.count_nonzero(outside[:, -1]))
     features = int(np.count_nonzero(outside[:, :-1].any(axis=1)))
     where = naming_columns(outside[:, :-1].any(axis=0), names)

@@ -162,8 +162,14 @@ class Sketch:
     def row_estimates(self, queries: Points) -> npt.NDArray[np.float64]:
         """Each row's estimate of Σ_x k(x, q): unbiased over hash functions and noise (RACE, Theorem 2).
 
-        Queries are float64 of shape (m, columns), estimates of shape (m, rows). Queries that the family
-        refuses are a `DataError`, and so is a noisy size that is not positive.
+        Args:
+            queries: float64 of shape (m, columns).
+
+        Returns:
+            float64 of shape (m, rows).
+
+        Raises:
+            DataError: Queries that the family refuses, or as `points`.
         """
         return self._read(self.table, queries)
 

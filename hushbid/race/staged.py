@@ -70,9 +70,15 @@ _CHUNK: Final = 2**14
 
 @dataclass(frozen=True, kw_only=True)
 class FitBudget:
-    """The budget of a fit, all releases together, and its source of noise; `ConfigError` if out of range.
+    """The budget of a fit, and its source of noise.
 
-    `epsilon` None: nothing is private, and there is neither noise nor a source.
+    Attributes:
+        epsilon, delta: Of all releases together; `epsilon` None: nothing is private, and there is no noise.
+        neighbours: The datasets that the guarantee compares.
+        source: Source of the noise, for this fit alone; None without noise.
+
+    Raises:
+        ConfigError: An ε or δ out of its range.
     """
 
     epsilon: float | None
@@ -165,10 +171,12 @@ class StagedReleases:
         return 0.0 if self.privacy is None else math.sqrt(self.privacy.size_variance) / self.points
 
     def scores(self, points: Points, reading: Reading, *, weighed: bool) -> Reals:
-        """Log likelihoods of the present classes up to a constant, shape (n, present), by one of `READINGS`.
+        """Log likelihoods of the present classes up to a constant, shape (n, present).
 
-        Points have shape (n, columns) and are within the public bounds; `weighed` multiplies by the classes'
-        sizes.
+        Args:
+            points: Within the public bounds, shape (n, columns).
+            reading: One of `READINGS`.
+            weighed: Whether likelihoods are multiplied by the classes' sizes.
         """
         if self.whitening is None:
             return np.zeros((len(points), 1))

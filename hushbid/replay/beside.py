@@ -84,7 +84,11 @@ class _Place(NamedTuple):
 
 
 def beside_of(a: Recording, b: Recording) -> Beside:
-    """Compare two recordings; `ConfigError` if they are one, or nothing of one has its like in the other."""
+    """Compare two recordings.
+
+    Raises:
+        ConfigError: They are one recording, or nothing of one has its like in the other.
+    """
     _require_like(a, b)
     not_compared: list[str] = []
     if a.facts.session == b.facts.session:

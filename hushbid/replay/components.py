@@ -24,7 +24,11 @@ _DIGITS: Final = 4
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """Two axes of feature space, and each one's part of the variance of the points that gave them."""
+    """Two axes of feature space.
+
+    Attributes:
+        explained: Each one's part of the variance of the points that they were found by.
+    """
 
     middle: Vector
     axes: Floats
@@ -37,11 +41,17 @@ class Components:
 
 
 def components_of(points: Floats) -> Components | None:
-    """The first two principal components of points, shape (n, d), n ≥ 1: those of their linear kernel.
+    """The first two principal components of points, which are those of their linear kernel.
 
     φ is an explicit map whose inner products are close to the session's kernel (Rahimi and Recht 2008), so
-    these are close to the first two kernel principal components (Schölkopf, Smola and Müller 1998). An axis'
-    sign puts the point farthest along it on its positive side. None if all points are equal.
+    that these are close to the first two kernel principal components (Schölkopf, Smola and Müller 1998).
+
+    Args:
+        points: φ, shape (n, d), n at least 1.
+
+    Returns:
+        None if all points are one. An axis' sign is such that the point farthest along it is on its positive
+        side.
     """
     middle = points.mean(axis=0)
     apart = points - middle

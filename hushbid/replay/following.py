@@ -42,9 +42,10 @@ def left_out(facts: Facts) -> list[str]:
 
 
 class Follower:
-    """Reads the transcripts of one session again and again, and writes and locks nothing.
+    """Reads the transcripts of one session on, again and again, and writes and locks nothing.
 
-    `places` are state directories, parties' directories, or those of runs; they need not exist yet.
+    Args:
+        places: State directories, parties' directories, or those of runs; they need not be there yet.
     """
 
     def __init__(self, places: Sequence[Path]) -> None:
@@ -63,7 +64,14 @@ class Follower:
         return [(path, each.why) for path, each in self._followed.items() if each.why]
 
     def look(self) -> bool:
-        """Read what was written since; returns whether the facts changed; `ConfigError` for two sessions."""
+        """Read what was written since the last look.
+
+        Returns:
+            Whether there are other facts than before.
+
+        Raises:
+            ConfigError: The transcripts are of several sessions, or two are one party's.
+        """
         news = False
         here = list(self._transcripts())
         for path in self._followed.keys() - here:

@@ -103,7 +103,13 @@ def recording_of(paths: Sequence[Path], own: Path | None = None) -> Recording:
 
 
 def recording_of_told(session: Session, told: Sequence[ReadTranscript], own: Path | None = None) -> Recording:
-    """The facts of transcripts of different parties that were read; their places are written to."""
+    """The facts of transcripts that were read; their rows and places are written to.
+
+    Args:
+        session: As one of them has it.
+        told: At least one, each of another party of the session, without places yet.
+        own: As `recording_of` takes it.
+    """
     ordered = sorted(told, key=lambda each: (_ORDER.get(each.reading.header.role, 3), each.party))
     return Recording(_facts(session, ordered, own), {each.party: each for each in ordered})
 
@@ -134,9 +140,13 @@ def _read(
 
 
 def begun(path: Path, header: Header, begins: Record) -> tuple[ReadTranscript, Session]:
-    """A transcript of which nothing was taken in yet, and its session, without seeds if the record has none.
+    """A transcript of which nothing was taken in yet, and its session.
 
-    If it has no usable session file, or its party is not of that session, this is a `DataError`.
+    Args:
+        begins: Its first record; the session lacks the seeds if that does.
+
+    Raises:
+        DataError: It has no usable session file, or its party is not of that session.
     """
     own = opened_session(path, header, begins)
     _check_party(path, header, own)

@@ -21,7 +21,12 @@ __all__ = ["Placed", "ReadTranscript", "on_one_course"]
 
 @dataclass
 class ReadTranscript:
-    """A transcript as far as it holds: rows' places, never falling, and why it stopped before its end."""
+    """A transcript that was read as far as it holds.
+
+    Attributes:
+        stopped: Why it was not read to its end; None: it was.
+        places: Row → its place among the steps; never falling.
+    """
 
     path: Path
     reading: Reading
@@ -55,7 +60,8 @@ class Placed:
 def on_one_course(first: ReadTranscript, told: Sequence[ReadTranscript]) -> list[Placed]:
     """The rows of all transcripts in one order; sets every `places`, and marks what did not arrive.
 
-    The `first` transcript gives the order: the curator's, if it is there and whole.
+    Args:
+        first: The transcript that gives the order: the curator's, if it is there and whole.
     """
     course = _Course(first)
     found = {each.party: course.add(number, each) for number, each in enumerate(told) if each is not first}

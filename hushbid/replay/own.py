@@ -46,25 +46,39 @@ class OwnFiles:
 
 @dataclass(frozen=True)
 class ReplayFiles:
-    """The transcripts, at least one, and the consumer's state directory, if its files are to tell more."""
+    """What a replay is made of.
+
+    Attributes:
+        transcripts: At least one.
+        own: The consumer's state directory, whose files tell more; None: transcripts alone tell.
+    """
 
     transcripts: Sequence[Path]
     own: Path | None = None
 
     @classmethod
     def at(cls, places: Sequence[Path], *, files: bool = True) -> Self:
-        """Transcripts, or directories of state, of parties or of runs; `ConfigError` for one without any.
+        """Transcripts, or directories of state, of parties or of runs.
 
-        With `files` the consumer's files are taken as well, where a directory is its own or a run's.
+        Args:
+            files: Whether the consumer's files are taken as well, where a directory is its own or a run's.
+
+        Raises:
+            ConfigError: A directory has no transcript.
         """
         states = [state for place in places if (state := consumer_state_in(place)) is not None]
         return cls(transcripts_of(*places), states[0] if files and states else None)
 
 
 def own_files(state: Path, session: Session, data: bytes, delivered: Sequence[Delivered]) -> OwnFiles | str:
-    """Read a consumer's own files as they were in its session, or say in a clause, without a place, why not.
+    """Read a consumer's own files as they were in its session.
 
-    `data` is the digest of its data that is on record, `delivered` its bought points.
+    Args:
+        data: The digest of its data that is on record.
+        delivered: Its bought points.
+
+    Returns:
+        Or why they are not known, in a clause that names no place.
     """
     try:
         file = read_settings(state)

@@ -45,13 +45,16 @@ def points_of(
     own: OwnFiles | str,
     rounds: Sequence[int],
 ) -> PointPicture | str:
-    """The points whose φ these transcripts have, on their first two principal components; or why none.
+    """The points whose φ these transcripts have, on their first two principal components.
 
     Args:
         told: With their places among the steps.
         chosen: The points that were chosen.
         own: The consumer's files; or why they are not here.
         rounds: The round of each step.
+
+    Returns:
+        Or why no point can be shown, in a sentence.
     """
     by_party = {each.party: each for each in told}
     offers = _offers(by_party)

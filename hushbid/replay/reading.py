@@ -64,7 +64,11 @@ class _Finding(NamedTuple):
 
 
 class Reading:
-    """The rows of one transcript, taken in record by record; `grouped` by kind, round and direction."""
+    """The rows of one transcript, taken in record by record.
+
+    Args:
+        grouped: Make one row of the messages of one kind, round and direction.
+    """
 
     def __init__(self, header: Header, session: Session, *, grouped: bool) -> None:
         self.header, self.session, self.grouped = header, session, grouped
@@ -98,9 +102,13 @@ class Reading:
         self._directions = said_to(header.party)
 
     def take(self, record: Record, machine: Machine | None) -> None:
-        """Take in the next record, with the party's machine after it; None: private fields were removed.
+        """Take in the next record.
 
-        A redacted copy with records that no party makes raises KeyError, TypeError or ValueError.
+        Args:
+            machine: The party's, after the record; None where private fields were taken out.
+
+        Raises:
+            KeyError, TypeError, ValueError: A redacted copy has records that no party makes.
         """
         if not self.records:
             self._began = record.now
@@ -259,7 +267,9 @@ class Reading:
     def _take_machine(self, machine: Machine, record: Record, event: tuple[int, int], number: int) -> None:
         """Note what the party has after a record, and what it found.
 
-        `event` has the number of rows before the event, and with it; `number` is its round.
+        Args:
+            event: The rows before the event, and with it.
+            number: The event's round.
         """
         first, told = event
         found = self._findings(machine, record)

@@ -28,7 +28,11 @@ _CLOSE: Final = 1e-9
 
 
 def scores_of(session: Session, delivered: Sequence[Delivered], own: OwnFiles) -> ScoreCourse | str:
-    """Train the consumer's model with own rows and the first points, of a few numbers, or say why not."""
+    """Train the consumer's model with its own rows and the first bought points, of a few numbers of them.
+
+    Returns:
+        Or why that cannot be, in a clause.
+    """
     points, labels, _ = usable(session, delivered)
     if not len(points):
         return "nothing was bought that can be learned from"

@@ -122,7 +122,12 @@ class RunResult(Figures):
     def told(
         cls, session: Session, reference: Baselines, *, curator: Sale, consumer: PurchaseResult, **kept: Any
     ) -> RunResult:
-        """The result of a session, by its curator's, its consumer's and the operator's figures."""
+        """The result of a session, from those of its curator and consumer.
+
+        Args:
+            reference: The operator's baselines.
+            kept: Attributes for paths and processes.
+        """
         file = session.file
         facts = {
             "batch": file.batch,

@@ -109,8 +109,12 @@ def parties(session: Path) -> dict[str, Any]:
 def revoke(name: str, session: Path, config: Path | None) -> dict[str, Any]:
     """Take a party off a session's roster; or exclude an owner from a session that has begun.
 
-    With `config`, the curator's private file, that lists the owner; otherwise the roster is changed. A party
-    that is not on the roster, or that a session requires, is a `ConfigError`.
+    Args:
+        config: The curator's private file, which then lists the owner; None: the roster is changed.
+
+    Raises:
+        ConfigError: The party is not on the roster, or is one that a session requires; or a file cannot be
+            read or written.
     """
     if config is not None:
         place = _place(name, RosterFile(session))

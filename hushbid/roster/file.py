@@ -50,7 +50,11 @@ class RosterPlace:
 
 
 class RosterFile:
-    """A session file whose roster is changed; `ConfigError` if it is invalid apart from its roster."""
+    """A session file whose roster is changed; `save` writes it.
+
+    Raises:
+        ConfigError: It cannot be read, or is invalid apart from its roster.
+    """
 
     def __init__(self, path: Path) -> None:
         text = read_text(path)
@@ -72,7 +76,8 @@ class RosterFile:
     def put(self, party: str, key: PublicIdentity, *, replace: bool) -> None:
         """Give a party its key, replacing another one if allowed. An owner without a place gets one.
 
-        Another key that must not be replaced, and a key that another party has, are a `ConfigError`.
+        Raises:
+            ConfigError: It has another key that must not be replaced, or another party has this one.
         """
         for place in self.places():
             if place.key is None:
@@ -98,7 +103,8 @@ class RosterFile:
     def restrict(self, owners: Collection[str]) -> None:
         """Leave these owners on the roster, and no others. One without a place gets one without a key.
 
-        Fewer owners than the session needs are a `ConfigError`.
+        Raises:
+            ConfigError: The session would have fewer owners than it needs.
         """
         if len(owners) < self.draft.session.min_owners:
             raise ConfigError(
@@ -151,11 +157,19 @@ class RosterFile:
         return ""
 
     def save(self) -> None:
-        """Write the file, keeping its comments and layout; `ConfigError` if it cannot be written."""
+        """Write the file, keeping its comments and layout.
+
+        Raises:
+            ConfigError: It cannot be written.
+        """
         replace_file(self.path, tomlkit.dumps(self._document))
 
     def save_as(self, path: Path) -> None:
-        """Write another file, which must not exist yet; `ConfigError` if it does, or cannot be written."""
+        """Write another file, which must not exist yet.
+
+        Raises:
+            ConfigError: It exists, or cannot be written.
+        """
         write_new_file(path, tomlkit.dumps(self._document))
 
     def _set(self, party: str, text: str | None) -> None:

@@ -43,9 +43,12 @@ def check_run(
     rehearsing: Rehearsing,
     say: Callable[[str], object] | None = None,
 ) -> Verdict:
-    """Refuse a run that one of its parties would refuse, or that a rehearsal refuses; return its verdict.
+    """Refuse a run that one of its parties would refuse, or that a rehearsal refuses.
 
     Nothing is written, and nothing charged. `say` receives a warning if there is nothing to choose from.
+
+    Returns:
+        The rehearsal's verdict.
 
     Raises:
         Hopeless: The session is hopeless, and is not to go on anyway.

@@ -96,8 +96,10 @@ def prepare(
 def redirect(prepared: RunDirectory, address: str) -> None:
     """Have owners and consumer connect to another address than the curator's, such as a relay's.
 
-    The run has not been started. Its session stays the same: the digest leaves addresses out. A party's copy
-    of the session file that cannot be written is a `ConfigError`.
+    The run has not been started. It is the same session: its digest leaves addresses out.
+
+    Raises:
+        ConfigError: A party's copy of the session file cannot be written.
     """
     network = prepared.session.network.model_copy(update={"address": address})
     session = prepared.session.model_copy(update={"network": network})

@@ -181,7 +181,11 @@ class ForkServer:
 
 
 class Forked:
-    """A forked process; `code` is its exit code, negative for a signal, None if not known to have ended."""
+    """A process that a fork server made.
+
+    Attributes:
+        code: Its exit code, a negative number for a signal; None: it is not known to have ended.
+    """
 
     def __init__(self, server: ForkServer, pid: int) -> None:
         self._server, self.pid = server, pid

@@ -66,7 +66,11 @@ _NAMED: Final = 15
 
 @dataclass(frozen=True)
 class _Task:
-    """What a forked process should become, with stdin, stdout, stderr and one that its arguments name."""
+    """What a forked process should become: ``python -P -m MODULE ARGUMENTS``.
+
+    Attributes:
+        descriptors: Its stdin, stdout and stderr, and one more that its arguments name.
+    """
 
     module: str
     arguments: Sequence[str]

@@ -78,7 +78,14 @@ _TELLING: Final = (
 
 @dataclass(frozen=True)
 class Ended:
-    """Processes that have all ended: results of those that ended well, how others failed, and process ids."""
+    """Processes that have all ended.
+
+    Attributes:
+        curator, consumer: Their results.
+        owners: Results of owners that ended well, by name.
+        failed: How the others failed.
+        identifiers: Process ids, by party.
+    """
 
     curator: CuratorResult
     consumer: ConsumerResult
@@ -335,7 +342,11 @@ class _Processes:
             ) from None
 
     def watch(self, follow: Follow | None) -> None:
-        """Wait until all ended, or the required ones did well and the others had time; else `PartyFailed`."""
+        """Wait until all have ended, or the required ones have ended well and the others had their time.
+
+        Raises:
+            PartyFailed: One of them failed, and the run with it.
+        """
         needed = [process for process in self._processes if process.party.name in _NEEDED]
         failing: float | None = None
         leaving: float | None = None
@@ -382,7 +393,11 @@ class _Processes:
                 self._say(f"{process.party.name} | {line}")
 
     def ended(self) -> Ended:
-        """The processes' results; those that still run are stopped. All well ones must have a result."""
+        """The processes' results; those that still run are stopped.
+
+        Raises:
+            LocalProtocolError: One ended well without a result.
+        """
         printed: dict[str, dict[str, Any]] = {}
         failed: dict[str, str] = {}
         for process in self._processes:

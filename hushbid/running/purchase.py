@@ -129,10 +129,16 @@ class Results(Figures):
 
 
 def open_purchase(state: Path, config: Path | None = None) -> PurchaseDirectory:
-    """Read the state directory of a consumer whose session is over: that, its party's, or a run's directory.
+    """Read the state directory of a consumer whose session is over.
 
-    `config` is the private file, if none is found there. A directory of no consumer, a session that is not
-    over and a missing private file are a `ConfigError`.
+    Args:
+        state: The directory; or that of its party, or of a run.
+        config: The consumer's private file, if none is found.
+
+    Raises:
+        ConfigError: It is no consumer's, its session is not over, or its private file is missing.
+        DataError: A file of it cannot be read, or is of another session.
+        TranscriptDamaged: Its transcript's start is damaged.
     """
     place = _place_of(state)
     _check_over(place)

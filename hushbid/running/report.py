@@ -94,7 +94,11 @@ def with_report(
 def with_replay(
     result: RunResult, directory: Path, say: Callable[[str], object] | None, training: Training = train_here
 ) -> RunResult:
-    """A run's result with a replay, made by `training`; a failure costs only the replay."""
+    """A run's result with a replay of it, made from all its transcripts. A failure costs only the replay.
+
+    Args:
+        training: Where it is made, as it trains models.
+    """
     with _said("replay", say):
         # Another process has another working directory.
         transcripts = {party: path.resolve() for party, path in result.transcripts.items()}

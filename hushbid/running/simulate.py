@@ -218,8 +218,9 @@ def baselines(
 ) -> Baselines:
     """The greedy and the uniform choice on the same data (DESIGN §7): a step that only the operator can take.
 
-    `told` gets the session's outcome, `last`, with each computation, and again at the end. `training` trains
-    the models that judge the choices.
+    Args:
+        last: The session's outcome; `told` gets it with each computation, and again at the end.
+        training: Trains the models that judge the choices.
     """
     p, wanted = session.file.session.points, cluster.file.run.greedy
     rows = sum(map(len, data.owners.values()))

@@ -21,7 +21,11 @@ _ENDING_SECONDS: Final = 5.0
 
 
 class ForkedTraining:
-    """Calls functions in processes of a fork server, which imports `modules` once (`Training`)."""
+    """Calls functions in processes of a fork server (`hushbid.consumer.learners.Training`).
+
+    Args:
+        modules: Their imports, which the server does once.
+    """
 
     def __init__(self, server: ForkServer, modules: Sequence[str]) -> None:
         self._server, self._modules = server, modules

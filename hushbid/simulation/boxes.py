@@ -32,7 +32,11 @@ class SimulatedBoxes:
         self._pending.clear()
 
     def __call__(self, digest: bytes) -> bytes:
-        """The box of a digest; `LocalProtocolError` if only the record with the digest was durable."""
+        """The box of a digest.
+
+        Raises:
+            LocalProtocolError: The box was not durable, though the record with its digest was.
+        """
         if digest not in self._boxes:
             raise LocalProtocolError("A record was durable before its box was.")
         return self._boxes[digest]

@@ -155,7 +155,11 @@ def _check_kind(path: Path) -> None:
 
 
 def _outcome(state: Path, session: Path, config: Path, identifier: str) -> str:
-    """How the session ended, "complete" or "given up"; `ConfigError` if it did not, or is another."""
+    """How the session ended: "complete" or "given up".
+
+    Raises:
+        ConfigError: It has not ended, or not begun, or the state is of another session.
+    """
     path, command = status_path(state, CURATOR), _curator(session, config)
     if not transcript_path(state, CURATOR).exists() or not path.exists():
         raise ConfigError(

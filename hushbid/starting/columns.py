@@ -35,7 +35,14 @@ _FEW: Final = 20
 
 @dataclass(frozen=True)
 class Given:
-    """People's statements about columns, by name, which are then not read off rows; no value: none."""
+    """People's statements about columns, which are then not read off rows.
+
+    Attributes:
+        label, identifier: Columns that are not compared by; None: there are none.
+        without: Columns that are left out.
+        bounds: By name of a column.
+        categories: By name of a column.
+    """
 
     label: str | None
     identifier: str | None
@@ -78,7 +85,11 @@ class Proposed:
 
 
 def read_table(path: Path) -> ArrowTable:
-    """A CSV or Parquet file, typed by its values; `DataError` if unreadable, or two columns share a name."""
+    """A CSV or Parquet file, its text typed by its values.
+
+    Raises:
+        DataError: It cannot be read, or two of its columns have one name.
+    """
     table = typed_by_values(as_arrow(path, path.name), codes=True)
     if len(set(table.column_names)) != table.num_columns:
         raise DataError(
@@ -88,7 +99,11 @@ def read_table(path: Path) -> ArrowTable:
 
 
 def given_bounds(texts: Iterable[str]) -> dict[str, tuple[float, float] | tuple[str, str]]:
-    """``NAME=LOW:HIGH`` of options, by name: numbers, or dates and times as text; else a `ConfigError`."""
+    """``NAME=LOW:HIGH`` of options, by name: numbers, or dates and times as text.
+
+    Raises:
+        ConfigError: Anything else.
+    """
     found: dict[str, tuple[float, float] | tuple[str, str]] = {}
     for text in texts:
         name, _, ends = text.rpartition("=")

@@ -154,7 +154,11 @@ class DeliveredTables:
         return np.stack([np.broadcast_to(self.public[name], (columns,)) for name in ("lower", "upper")])
 
     def gamma(self, given: float | None) -> float:
-        """γ: the given one, or the session's; `ConfigError` if it is not positive."""
+        """γ: the given one, or the session's.
+
+        Raises:
+            ConfigError: It is not positive.
+        """
         gamma = float(self.public["gamma"] if given is None else given)
         if not (np.isfinite(gamma) and gamma > 0.0):
             raise ConfigError(f"γ is {gamma}.", advice="Give a positive number.")
@@ -163,8 +167,12 @@ class DeliveredTables:
     def table(self, path: Path | str, *, label_gaps: bool = False) -> tuple[Dataset, Floats]:
         """A table in any format that parties read, and its features scaled to [0, 1], shape (n, columns).
 
-        With `label_gaps` rows may lack a label. A table that cannot be read, has other columns than the
-        delivered points, or a value that is missing or out of bounds, is a `DataError`.
+        Args:
+            label_gaps: Whether rows may lack a label.
+
+        Raises:
+            DataError: It cannot be read, has other columns than the delivered points, or a value is missing
+                or out of bounds.
         """
         with gaps_told(self.session):
             dataset = load_dataset(Path(path), self.columns.with_gaps() if label_gaps else self.columns)
@@ -240,7 +248,8 @@ def gaps_told(session: Path | None) -> Iterator[None]:
 def read_delivered(delivered: Path) -> dict[str, Any]:
     """The arrays of a ``delivered.npz`` with at least one point (`hushbid.consumer.store.PurchaseFile`).
 
-    If it cannot be read, is not a delivery, or has no points, this is a `DataError`.
+    Raises:
+        DataError: It cannot be read, is not a delivery, or has no points.
     """
     what = DataError(
         f"{delivered} is not a file of delivered points, or is damaged.",
@@ -328,7 +337,11 @@ def is_same(place: Path, other: Path | None) -> bool:
 def writing(
     path: Path, *, what: str = "", advice: str = "Make room, or name another place."
 ) -> Iterator[BinaryIO]:
-    """A private file that replaces an earlier one when the block ends; `DataError` if it cannot."""
+    """A file readable by its owner only; it replaces an earlier one as a whole when the block ends.
+
+    Raises:
+        DataError: It cannot be written.
+    """
     try:
         with in_place_of(path) as stream:
             yield stream

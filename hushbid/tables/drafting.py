@@ -245,7 +245,11 @@ def _shape(column: Any, *, public: bool) -> tuple[int | None, ...] | None:
 
 
 def _range(column: Any, kind: Kind, *, widened: bool) -> dict[str, Any]:
-    """Bounds of the numbers, dates or times; none without any; `widened` where there is only one value."""
+    """Bounds of the values that are numbers, dates or times; none of a column without any.
+
+    Args:
+        widened: Whether there is only one value, whose bounds have to differ.
+    """
     if kind in MOMENTS:
         numbers = pa.array(moments_of(column.drop_null()).microseconds)
         first, last = pc.min(numbers).as_py(), pc.max(numbers).as_py()

@@ -49,8 +49,10 @@ def _image_shapes(frame: Any) -> dict[str, tuple[int, ...]]:
 def write_table(table: ArrowTable, path: Path) -> dict[str, int]:
     """Write a table by the ending of its name, ``.csv`` or ``.parquet``, readable by its owner only.
 
-    It replaces an earlier file as a whole. For a ``.csv`` it returns the cells that spreadsheets take for
-    formulas (`formula_cells`).
+    It replaces an earlier file as a whole.
+
+    Returns:
+        For a ``.csv``, the cells that spreadsheets take for formulas (`formula_cells`).
 
     Raises:
         DataError: The ending is another one, the file cannot be written, or it is CSV and the table has

@@ -29,8 +29,9 @@ def row_faults(
 ) -> Iterator[str]:
     """Duplicated rows, repeated identifiers, constant columns, and bounds that are far too wide.
 
-    The rows were encoded by the `schema`, if any, whose columns have bounds; otherwise `bounds` has the lower
-    and upper ones of features, if they are known.
+    Args:
+        schema: The columns that the rows were encoded by, with their bounds; None: there are none.
+        bounds: Without a schema, the lower and upper bounds of features, if they are known.
     """
     if len(dataset) >= _FEW and min(Counter(rows_as(dataset.features, np.float64)).values()) > 1:
         yield "every row is there at least twice"

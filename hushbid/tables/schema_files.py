@@ -50,8 +50,10 @@ def arrays_of(
 ) -> dict[str, npt.NDArray[Any]]:
     """A table's arrays for a party's ``.npz``: ``features``, and ``labels`` and ``identifiers`` if named.
 
-    If rows may lack a label, by `columns`, ``labelled`` says which have one. A row that does not fit the
-    schema, and a missing label or identifier, are a `DataError`.
+    If rows may lack a label, by `columns`, ``labelled`` says which have one.
+
+    Raises:
+        DataError: A row does not fit the schema, or a label or an identifier is missing.
     """
     arrays: dict[str, npt.NDArray[Any]] = {"features": schema.encode(table, name=name)}
     for array, column in (("labels", columns.label), ("identifiers", columns.identifier)):
@@ -81,8 +83,12 @@ def encode_file(
 ) -> Encoded:
     """Write a table's rows as the ``.npz`` that a party's file names.
 
-    Rows that do not fit the schema are treated by `outside`, or else refused; a CSV file has the `dialect`. A
-    file that cannot be read or written is a `DataError`.
+    Args:
+        outside: Treatment of rows that do not fit the schema; None: they are refused.
+        dialect: The declared format of a CSV file.
+
+    Raises:
+        DataError: A file cannot be read or written, or a row does not fit.
     """
     columns = DataColumns(
         label=label,
@@ -104,6 +110,10 @@ def encode_file(
 
 
 def decode_file(schema: Schema, path: Path, output: Path, *, label: str = "label") -> Decoded:
-    """Write a delivery as a table; raises as `delivered_table`, also if the file cannot be written."""
+    """Write a delivery as a table.
+
+    Raises:
+        DataError: As `delivered_table`, or the file cannot be written.
+    """
     table = delivered_table(schema, path, label=label)
     return Decoded(int(table.num_rows), output, write_table(table, output))

@@ -23,8 +23,11 @@ def training_table(
 ) -> ArrowTable:
     """Own rows, of weight 1, and bought rows with a training weight above 0.
 
-    Own rows are labelled, without the label column, or there are none; they have the first columns of bought
-    rows, which have as many columns, the label, then others, among them the owner.
+    Args:
+        own: Labelled own rows, without the label column: the first columns of bought rows.
+        labels: Their labels; None: there are no such rows.
+        bought: Bought rows: as many columns, the label, then others, among them the owner.
+        weights: Their training weights.
     """
     import pyarrow as pa
 

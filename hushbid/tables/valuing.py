@@ -50,8 +50,9 @@ class Worth(Figures):
 def value_owners(options: ValueOptions) -> Worth:
     """The worth of each owner's delivered points to the consumer (`hushbid.consumer.valuation`).
 
-    An invalid option, and a missing γ or bounds, are a `ConfigError`; a file that cannot be read, and a
-    delivery that does not say who sold what, or is too large, a `DataError`.
+    Raises:
+        ConfigError: An option is invalid; or γ and the bounds are missing.
+        DataError: A file cannot be read, or a delivery does not say who sold what, or is too large.
     """
     columns = options.columns or (options.features, options.label)
     bought = DeliveredTables.read(options.delivered, options.session, columns, options.outside)

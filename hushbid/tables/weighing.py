@@ -160,7 +160,11 @@ def named_table(
 ) -> ArrowTable:
     """A delivery's arrays as a table: its columns, then label, identifier, owner, round and weights.
 
-    Columns are called `names`, or ``x0``, ``x1``, …. Names that they already have get a trailing underscore.
+    Names that the columns already have get a trailing underscore.
+
+    Args:
+        names: Of the columns; None: ``x0``, ``x1``, ….
+        label: Name of the label column.
     """
     import pyarrow as pa
 

@@ -87,7 +87,11 @@ def _difference(each: Mapping[str, Any]) -> str:
 
 
 def parting_places(parting: Mapping[str, Any], sides: tuple[str, str] = _SIDES) -> Iterator[str]:
-    """What the first differing records of two `sides` differ in, a line per event or effect, no values."""
+    """The differences in the first differing records, one line per event or effect; shows no values.
+
+    Args:
+        sides: Names of the two transcripts.
+    """
     for each in parting["differences"]:
         where = f"effect {each['place']}" if each["place"] else "the event"
         kinds = [each[side] for side in _SIDES]

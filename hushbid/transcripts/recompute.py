@@ -78,7 +78,11 @@ class Recomputation:
         """The largest differences found, by quantity: in grid units, or relative."""
 
     def __call__(self, effect: Computation, outcome: Event | None) -> None:
-        """Redo one computation; `ReplayDivergence` if the result differs from the record."""
+        """Redo one computation.
+
+        Raises:
+            ReplayDivergence: The result differs from the record.
+        """
         if isinstance(outcome, CandidatesChecked) and self._boxes_gone:
             self.skipped[outcome.KIND] += 1
             return

@@ -110,7 +110,8 @@ def replayed(
 def opened_session(path: Path, header: Header, first: Record) -> Session:
     """The session in a transcript's first record; without seeds if it is redacted.
 
-    A record without a usable session file, or with another version of the protocol, is a `DataError`.
+    Raises:
+        DataError: The record has no usable session file, or has another version of the protocol.
     """
     try:
         check_version(header.protocol)

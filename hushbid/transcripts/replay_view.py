@@ -28,10 +28,15 @@ __all__ = ["render_replays", "replay_all"]
 
 
 def replay_all(files: Sequence[Path], config: Path | None) -> dict[str, Any]:
-    """Replay transcripts, one after the other, up to the first that diverges; errors are those of `replayed`.
+    """Replay transcripts, one after the other, up to the first that diverges.
 
-    With `config`, the party's own file, what the replay takes from the record is recomputed from its data. It
-    must be the file of the only party among the transcripts, or it is a `ConfigError`.
+    Args:
+        config: The party's own file, to recompute from its data what the replay takes from the record.
+
+    Raises:
+        ConfigError: There are several parties' transcripts to recompute, or the file belongs to another
+            party.
+        HushbidError: As `hushbid.transcripts.replay.replayed`.
     """
     if config is not None:
         _require_one_party(files, config)

@@ -63,7 +63,11 @@ def shortened(value: Value) -> Any:
 
 
 def encoded(value: Value) -> bytes:
-    """Encode a value that was read; `DataError` if nested too deeply for a party to have recorded it."""
+    """Encode a value that was read.
+
+    Raises:
+        DataError: It is nested too deeply to be written, so that no party can have recorded it.
+    """
     try:
         return pack_value(value)
     except LocalProtocolError as error:

@@ -80,7 +80,11 @@ class PeerAbsent(Exception):
 
 
 def pythons(other: Path | None) -> dict[str, Path | None]:
-    """The Python that has each peer: this one, else `other`, or None; `ConfigError` if `other` fails."""
+    """The Python that has each peer: this one, else `other`, or None.
+
+    Raises:
+        ConfigError: `other` does not run.
+    """
     own = Path(sys.executable)
     homes: dict[str, Path | None] = {}
     for name, peer in PEERS.items():
@@ -117,8 +121,13 @@ def peer_rounds(
 ) -> tuple[str, RoundCost]:
     """Start a peer afresh and measure its rounds; returns its version and their cost.
 
-    Its processes are gone afterwards, however this ends. Without a `python` that has the library, or if it
-    fails, this raises `PeerAbsent`.
+    Its processes are gone afterwards, however this ends.
+
+    Args:
+        python: The Python to run the script with; None: no Python has the library.
+
+    Raises:
+        PeerAbsent: It is not installed, or failed.
     """
     if python is None:
         raise PeerAbsent(f"not installed: pip install '{peer.install}'")
@@ -139,7 +148,11 @@ def peer_rounds(
 
 
 class _Running(Closing):
-    """A running script and the processes that it starts; `place` is its working and temporary directory."""
+    """A running script and the processes that it starts.
+
+    Args:
+        place: Its working directory, and its directory for temporary files.
+    """
 
     def __init__(self, command: Sequence[str], place: Path) -> None:
         self._log = place / "stderr"
@@ -154,7 +167,11 @@ class _Running(Closing):
             )
 
     def until(self, word: str) -> str:
-        """Read output up to a word, and return what follows; `PeerAbsent` if it ended or took too long."""
+        """Read its output up to the given word; returns the text after the word.
+
+        Raises:
+            PeerAbsent: It ended first, or took too long.
+        """
         said = f"{_WORD} {word}"
         timer = threading.Timer(PATIENCE, self._kill)
         timer.start()

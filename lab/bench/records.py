@@ -62,8 +62,11 @@ def bench_records(
 ) -> dict[str, Any]:
     """Measure sessions of several sizes, and by what power of p each cost grows between the two largest.
 
-    `points` has p of each session, at least two sizes; otherwise, or without such a rule, it is a
-    `ConfigError`.
+    Args:
+        points: p of each session; at least two sizes.
+
+    Raises:
+        ConfigError: No such rule, or sizes of which no power follows.
     """
     rules, sizes = list(dict.fromkeys(rules)), sorted(set(points))
     if unknown := sorted(set(rules) - set(RULES)):

@@ -34,10 +34,14 @@ _HOST: Final = "127.0.0.1"
 def relay(address: str, *, delay: float) -> Iterator[str]:
     """Run a relay to a curator for as long as the ``with`` lasts, and yield its address.
 
-    Each chunk is forwarded `delay` seconds after it was read, in order, in both directions; bandwidth is
-    unlimited. Connections are accepted at once, even before the curator listens; data wait until it does.
-    When one side closes, the other is closed after the same delay, once it has received everything sent
-    before. The relay ends with the process that started it, however that ends.
+    Each chunk is forwarded `delay` after it was read, in order, in both directions; bandwidth is unlimited.
+    Connections are accepted at once, even before the curator listens; data wait until it does. When one side
+    closes, the other is closed after the same delay, once it has received everything sent before. The relay
+    ends with the process that started it, however that ends.
+
+    Args:
+        address: The curator's address, tcp://HOST:PORT.
+        delay: Delay of each byte, in seconds.
 
     Raises:
         ConnectionFailed: The relay cannot be started, or cannot listen.

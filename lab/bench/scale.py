@@ -80,7 +80,12 @@ def _handed(cell: ScaleCell) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A cost as a sum of terms by name in `TERMS`, in seconds or bytes, with the largest relative error."""
+    """A cost as a sum of terms.
+
+    Attributes:
+        coefficients: Coefficient of each term by name in `TERMS`, in seconds or bytes.
+        worst: The largest relative error over the fitted cells.
+    """
 
     coefficients: Mapping[str, float]
     worst: float
@@ -211,7 +216,11 @@ def bench_scale(*, rule: str, owners: int, say: Callable[[str], None]) -> dict[s
 
 
 def in_own_process(cell: ScaleCell) -> ScaleCost:
-    """Measure a cell's cost in a process of its own; `HushbidError` if it failed and printed why."""
+    """Measure a cell's cost in a process that holds nothing else.
+
+    Raises:
+        HushbidError: The session is impossible or failed; the process has printed why.
+    """
     # -P: do not import from the working directory.
     done = subprocess.run(
         [sys.executable, "-P", "-m", "hushbid.lab.bench.scale_cell"],

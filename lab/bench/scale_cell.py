@@ -90,12 +90,20 @@ class ScaleCost:
 
 
 def default_batch(rule: str) -> int:
-    """The default batch of a cell: 1 for a rule that buys one point at a time, else 2."""
+    """The default batch of a cell: 1 for a rule that buys one point at a time, else 2.
+
+    Raises:
+        ConfigError: There is no such rule.
+    """
     return 2 if RULES.known(rule).candidate_with_bid else 1
 
 
 def cell_of(text: str) -> ScaleCell:
-    """Read a cell from JSON with the fields of `ScaleCell`, `batch` optional; `ConfigError` if malformed."""
+    """Read a cell from a JSON object with the fields of `ScaleCell`; `batch` is optional.
+
+    Raises:
+        ConfigError: The object is malformed, or its rule does not exist.
+    """
     try:
         values = json.loads(text)
         if isinstance(values, dict) and isinstance(values.get("rule"), str):
@@ -136,7 +144,11 @@ class _Shared(Simulation):
 
 
 def session_of(cell: ScaleCell, names: list[str]) -> Session:
-    """The session of a cell, with simulated filtered Gaussian noise; `ConfigError` if its rule forbids it."""
+    """The session of a cell, with simulated filtered Gaussian noise in both releases.
+
+    Raises:
+        ConfigError: The rule does not allow such a session.
+    """
     rule = RULES.known(cell.rule)
     keys: dict[str, Any] = dict(rule.small_keys(owners=cell.owners, rounds=cell.rounds, delta=_DELTA))
     return open_session(
@@ -168,7 +180,11 @@ def session_of(cell: ScaleCell, names: list[str]) -> Session:
 
 
 def measure(cell: ScaleCell) -> ScaleCost:
-    """Run the session of a cell here, with one BLAS thread; `HushbidError` if it is impossible or failed."""
+    """Run the session of a cell in this process, with one BLAS thread.
+
+    Raises:
+        HushbidError: The session is impossible or failed.
+    """
     keep_one_blas_thread()
     generator = np.random.Generator(np.random.PCG64(_SEED))
     digits = len(str(cell.owners))

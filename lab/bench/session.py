@@ -27,7 +27,11 @@ def write_cluster(
     batch: int = 1,
     whole: bool = False,
 ) -> Path:
-    """Write points, float64 or with `whole` bytes, and a cluster file with exact releases and `ask-all`."""
+    """Write the parties' points and a cluster file with exact releases and `ask-all`.
+
+    Args:
+        whole: Whether points are bytes, like pixels, instead of float64.
+    """
     generator = np.random.Generator(np.random.PCG64(_SEED))
 
     def drawn(rows: int) -> np.ndarray[tuple[int, int], np.dtype[np.uint8 | np.float64]]:

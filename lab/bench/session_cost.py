@@ -128,7 +128,11 @@ def session_cost(
 
 
 def check_python(python: Path) -> None:
-    """Refuse a Python that does not run or lacks hushbid, with a `ConfigError`, before measuring."""
+    """Refuse a Python without hushbid, before anything is measured.
+
+    Raises:
+        ConfigError: It does not run, or cannot import what a session needs.
+    """
     command = [str(python), "-P", "-c", "import hushbid.running.launcher"]
     try:
         subprocess.run(command, check=True, capture_output=True, text=True)

@@ -26,7 +26,12 @@ _BETWEEN_LISTINGS: Final = 0.2
 
 @dataclass(frozen=True, slots=True)
 class RoundCost:
-    """The cost of rounds: wall-clock seconds, and processor seconds of all participating processes."""
+    """The cost of rounds.
+
+    Attributes:
+        seconds: Wall-clock time.
+        processor_seconds: Processor time of all participating processes.
+    """
 
     rounds: int
     seconds: float
@@ -93,8 +98,11 @@ class Watch(ABC):
 class ProcessorSampler(Watch):
     """Samples the processor time of a process's descendants in a background thread.
 
-    Wall-clock times that become known only later, from a transcript, can then be looked up. `launcher` itself
-    does not count, as it only starts the processes and waits.
+    So processor time can be looked up for wall-clock times that become known only later, from a transcript.
+
+    Args:
+        launcher: The process whose descendants are sampled. It does not count itself, as it only starts them
+            and waits.
     """
 
     def __init__(self, launcher: int) -> None:
@@ -109,7 +117,11 @@ class ProcessorSampler(Watch):
         return super().__enter__()
 
     def between(self, began: float, ended: float) -> float:
-        """Processor seconds between two monotonic times, interpolated; `ValueError` outside the samples."""
+        """Processor seconds between two times of `time.monotonic`, interpolated between readings.
+
+        Raises:
+            ValueError: There is no reading before the first time, or none after the second.
+        """
         times, spent = np.array(self._readings).reshape(-1, 2).T
         if not len(times) or began < times[0] or ended > times[-1]:
             raise ValueError("nothing was read at that time")

@@ -14,7 +14,13 @@ _Row: TypeAlias = Mapping[str, Any]
 
 
 class _Column(NamedTuple):
-    """A column: the value's key or a function of the row, the value's format, and the text for None."""
+    """A column of a table.
+
+    Attributes:
+        of: The key of the row's value, or a function that formats the row.
+        form: The format of a value.
+        none: The text shown for None.
+    """
 
     title: str
     of: str | Callable[[_Row], str]
@@ -28,7 +34,11 @@ class _Column(NamedTuple):
 
 
 class _Shown(NamedTuple):
-    """A kind of table; `title` makes the table's title from its first row."""
+    """A kind of table.
+
+    Attributes:
+        title: Makes the table's title from its first row.
+    """
 
     title: Callable[[_Row], str]
     columns: Sequence[_Column]

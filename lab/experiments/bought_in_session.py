@@ -143,7 +143,11 @@ tender without noise, which is greedy by what the session looks at, labels too."
 
 
 def opened(market: Market, method: SessionMethod, p: int, epsilon: float | None) -> Session:
-    """Open the session that buys p points; `ConfigError` if the settings contradict each other."""
+    """Open the session that buys p points.
+
+    Raises:
+        ConfigError: The settings contradict each other.
+    """
     asked = 1.0 if epsilon is None else float(epsilon)
     sections = {
         "session": {
@@ -167,7 +171,11 @@ def opened(market: Market, method: SessionMethod, p: int, epsilon: float | None)
 
 
 def buy(market: Market, method: SessionMethod, p: int, epsilon: float | None) -> Bought:
-    """Run the session to its end; `HushbidError` if it did not end well."""
+    """Run the session to its end.
+
+    Raises:
+        HushbidError: It did not end well.
+    """
     session = opened(market, method, p, epsilon)
     started = time.process_time()
     outcome = played(market, session)
@@ -179,7 +187,11 @@ def buy(market: Market, method: SessionMethod, p: int, epsilon: float | None) ->
 def played(
     market: Market, session: Session, tap: Callable[[str, str, Outgoing], None] | None = None
 ) -> SimulationOutcome:
-    """Run a session to its end, with row numbers as points' identifiers; `HushbidError` if it failed."""
+    """Run a session to its end, with row numbers as identifiers of the points.
+
+    Raises:
+        HushbidError: It did not end well.
+    """
     keep_one_blas_thread()  # The parties' processes do the same: the same sums in the same order.
     held = market.partition
     outcome = Simulation(

@@ -35,7 +35,11 @@ _PACKAGES: Final = ("numpy", "scipy", "scikit-learn", "opendp", "numkong")
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """One configuration with one seed, and name and SHA-256 of each data file, in the experiment's order."""
+    """One configuration with one seed.
+
+    Attributes:
+        data: Name and SHA-256 of each data file, in the order in which the experiment names them.
+    """
 
     experiment: str
     configuration: Configuration
@@ -59,7 +63,11 @@ class Cell:
         return _digest(self.identity)
 
     def check_data(self, paths: Sequence[Path]) -> None:
-        """Check that this process, perhaps on another machine, has the data named; else a `ConfigError`."""
+        """Check that this process, perhaps on another machine, has the data that the identity names.
+
+        Raises:
+            ConfigError: The data differ, so that figures would be kept under a wrong name.
+        """
         here = data_of(paths)
         if here == self.data:
             return
@@ -71,7 +79,11 @@ class Cell:
         )
 
     def check_software(self) -> None:
-        """Check that this process, perhaps elsewhere, has the software named; else a `ConfigError`."""
+        """Check that this process, perhaps on another machine, has the software that the identity names.
+
+        Raises:
+            ConfigError: The versions differ, so that figures would be kept under a wrong name.
+        """
         here, named = software(), self.identity["software"]
         if other := sorted(name for name in named if here.get(name) != named[name]):
             raise ConfigError(
@@ -123,7 +135,11 @@ class CellFiles:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file into a directory of results, replacing an earlier one; `ConfigError` if it cannot be."""
+    """Write a file into a directory of results, replacing an earlier one.
+
+    Raises:
+        ConfigError: It cannot be written.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with in_place_of(path) as stream:
@@ -157,7 +173,10 @@ def software() -> Mapping[str, str]:
 def data_of(paths: Iterable[Path]) -> tuple[tuple[str, str], ...]:
     """Name and SHA-256 of each data file, for `Cell.data`; directories count with all their files.
 
-    Missing files are left for the experiment to report; one that cannot be read is a `ConfigError`.
+    Missing files are left for the experiment to report.
+
+    Raises:
+        ConfigError: A file cannot be read.
     """
     there = [file for path in paths for file in _files(path)]
     try:

@@ -65,7 +65,11 @@ def exact_greedy(candidates: Points, wanted: Points, gamma: float, p: int) -> np
 
 
 class _Rough:
-    """Lower bounds on sums of kernel values, from float32: `least`, shape (n,)."""
+    """Lower bounds on sums of kernel values, from float32.
+
+    Attributes:
+        least: Lower bound for each candidate, shape (n,).
+    """
 
     def __init__(self, candidates: Points, gamma: float) -> None:
         self.least = np.zeros(len(candidates))

@@ -30,7 +30,11 @@ class Method:
 
 
 def proportional(sizes: Mapping[str, int], p: int, generator: np.random.Generator) -> Selection:
-    """Random rows of each owner by its share of all points, by largest remainders; all if fewer than p."""
+    """Random rows of each owner in proportion to its share of all points, by largest remainders.
+
+    Args:
+        p: Points to choose; all if there are fewer.
+    """
     names = sorted(sizes)
     total = sum(sizes.values())
     p = min(p, total)
@@ -84,5 +88,9 @@ PRIVATE: Final = "private"
 
 
 def check_methods(names: Sequence[str]) -> None:
-    """Refuse unknown methods with a `ConfigError`."""
+    """Refuse unknown methods.
+
+    Raises:
+        ConfigError: There is no method of that name.
+    """
     refuse_unknown(names, METHODS, "method", "Methods")

@@ -70,7 +70,11 @@ class PlottedFigure:
 def write_results(
     directory: Path, title: str, figure: PlottedFigure, rows: Sequence[Any], measured: Mapping[Cell, Measured]
 ) -> None:
-    """Write table (Parquet, CSV), figure (PNG, SVG) and page; `ConfigError` if a file cannot be written."""
+    """Write the table as Parquet and CSV, the figure as PNG and SVG, and the page.
+
+    Raises:
+        ConfigError: A file cannot be written.
+    """
     table = tidy(measured)
     parquet, text = io.BytesIO(), io.BytesIO()
     pq.write_table(table, parquet)

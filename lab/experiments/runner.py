@@ -94,7 +94,10 @@ class Outcome(Generic[_Row]):
 
 
 def run(experiment: Experiment[Any, _Options, _Row], options: _Options) -> Outcome[_Row]:
-    """Measure what is not measured yet, and make all rows; with `out`, files are kept and written there.
+    """Measure what is not measured yet, and make all rows.
+
+    Args:
+        options: The request; with `out`, files are kept and written there.
 
     Raises:
         ConfigError: Options contradict each other, or the directory cannot be written.
@@ -134,7 +137,11 @@ def run(experiment: Experiment[Any, _Options, _Row], options: _Options) -> Outco
 
 
 def refuse_none(**wanted: Sequence[Any]) -> None:
-    """Refuse an experiment with nothing to run: a `ConfigError` if any of these, by name, is empty."""
+    """Refuse an experiment with nothing to run: it needs at least one of each of these, given by name.
+
+    Raises:
+        ConfigError: One of them is empty.
+    """
     if not all(wanted.values()):
         names = [name.replace("_", " ") for name in wanted]
         raise ConfigError(
@@ -144,7 +151,11 @@ def refuse_none(**wanted: Sequence[Any]) -> None:
 
 
 def refuse_unknown(names: Iterable[str], known: Iterable[str], what: str, several: str) -> None:
-    """Refuse unknown names with a `ConfigError`; `several` is their plural, capitalized, for the message."""
+    """Refuse unknown names; `several` is their plural, capitalized, for the message.
+
+    Raises:
+        ConfigError: A name is unknown.
+    """
     if unknown := sorted(set(names) - set(known)):
         raise ConfigError(
             f"There is no {what} {', '.join(unknown)}.", advice=f"{several} are: {', '.join(known)}."
@@ -180,7 +191,11 @@ def _measure(
     options: _Options,
     cell: Cell,
 ) -> Measured:
-    """Measure a cell and return it as read from its file, so that rows do not depend on caching."""
+    """Measure a cell, and return it as read from its file, so that rows do not depend on caching.
+
+    Raises:
+        ConfigError: As `Cell.check_software` and `Cell.check_data`.
+    """
     cell.check_software()
     cell.check_data(files(options, cell.configuration))
     found: Mapping[str, Any] = json.loads(json.dumps(measure(options, cell.configuration, cell.seed)))

@@ -20,8 +20,13 @@ _LEAST: Final = 3
 def attribute_rooms(rule: str, parameters: Mapping[str, Any], columns: int, owners: int) -> dict[str, int]:
     """The bytes that a box has for a packed label and identifier, by the name of the features' type.
 
-    `parameters` are the rule's own, as in the session file. Without sealing there is no entry, and none for a
-    type of which no point fits into a box.
+    Args:
+        parameters: The rule's own, as the session file has them.
+        columns: Of a point.
+        owners: Of the session.
+
+    Returns:
+        {} if nothing is sealed. A type is not there if no point of it fits into a box.
     """
     known = RULES.get(rule)
     if known is None or not known.sealed:
@@ -40,7 +45,11 @@ def attribute_rooms(rule: str, parameters: Mapping[str, Any], columns: int, owne
 
 
 def commitment_depth(parameters: Mapping[str, Any]) -> int:
-    """The depth of the trees by which owners commit to their rows, by the rule's own keys; 0: they do not."""
+    """The depth of the trees by which owners commit to their rows; 0: they do not.
+
+    Args:
+        parameters: The rule's own, as the session file has them.
+    """
     depth = parameters.get("commitment_depth")
     # The rule refuses another, and so does the session.
     return depth if isinstance(depth, int) and 0 < depth <= limits.MAX_COMMITMENT_DEPTH else 0

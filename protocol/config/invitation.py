@@ -78,7 +78,11 @@ def invitation(
 
 
 def check_invitation(read: Invitation, values: Mapping[str, Any], *, where: str) -> None:
-    """Raise `ConfigError` for an invitation that contradicts itself, or that its curator did not sign."""
+    """Raise `ConfigError` for an invitation that contradicts itself, or whose signature is not its curator's.
+
+    Args:
+        values: The invitation's values as in the file.
+    """
     session = read.configuration
     curator = roster_identity(session.roster.curator, CURATOR)
     _check_invited(session, read.party, where=where)

@@ -43,8 +43,12 @@ def key_request(
 ) -> dict[str, Any]:
     """The values of a party's request file, without the secret half of its key.
 
-    The request is for the session of that name, or for any, and until it `expires` (`SignedFile.expires`), or
-    for ever. A name that an owner cannot have is a `ConfigError`.
+    Args:
+        session: The name of the session that it is for; None: of any.
+        expires: Until when it may be used (`SignedFile.expires`); None: for ever.
+
+    Raises:
+        ConfigError: An owner cannot have this name.
     """
     check_role(name, role)
     values = {"expires": expires, "name": name, "role": role, "session": session}
@@ -52,7 +56,11 @@ def key_request(
 
 
 def check_request(request: KeyRequest, values: Mapping[str, Any], *, where: str) -> None:
-    """Raise `ConfigError` for a request not signed by its key, or with a wrong key or a reserved name."""
+    """Raise `ConfigError` for a request that its key has not signed, or with a wrong key or a reserved name.
+
+    Args:
+        values: The request's values as in the file.
+    """
     check_role(request.name, request.role)
     check_signature(values, request.identity, whose="the key that it asks for", where=where)
 

@@ -84,7 +84,11 @@ class LabelsSection(Section):
         return LabelCode(self.similarity, tuple(self.classes), self.lower or 0.0, self.upper or 0.0)
 
     def check_sold(self, dataset: Dataset) -> None:
-        """Check that each row of an owner has a label of the choice; a `DataError` names a row, no label."""
+        """Check that each row of an owner has a label of the choice.
+
+        Raises:
+            DataError: One has not; names its row, and no label.
+        """
         self._check(dataset, "Name the label's column under `columns` in the party's file.")
         if dataset.labelled is not None:
             raise DataError(
@@ -94,7 +98,11 @@ class LabelsSection(Section):
             )
 
     def check_wanted(self, validation: Dataset) -> None:
-        """Raise `DataError` unless D_v has labels, all of the choice; it names none."""
+        """Check that some rows of D_v have a label, and all that have one a label of the choice.
+
+        Raises:
+            DataError: Not so; names no label.
+        """
         self._check(validation, "Give the validation rows their labels.")
 
     def _check(self, dataset: Dataset, advice: str) -> None:

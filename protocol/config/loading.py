@@ -31,10 +31,15 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 def validated(model: type[ModelT], values: Mapping[str, Any], *, where: str) -> ModelT:
-    """The model built from the `values` of a file, a table or options; an error names their source, `where`.
+    """The model built from `values`.
 
-    A key that is missing, unknown or of a wrong type (all are named), and values that belong to another kind
-    of file, are a `ConfigError`.
+    Args:
+        values: The contents of a file, a table or a set of options.
+        where: Their source, for the error.
+
+    Raises:
+        ConfigError: A key is missing, unknown or of a wrong type (the message names all such keys), or the
+            values belong to another kind of file.
     """
     try:
         return model.model_validate(dict(values))

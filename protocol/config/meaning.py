@@ -41,7 +41,12 @@ def digest_of(values: Mapping[str, Any], owners: tuple[str, ...]) -> bytes:
 
 
 def encoded_meaning(values: Mapping[str, Any], owners: tuple[str, ...]) -> bytes:
-    """The bytes that define a session: all tables by name, without valueless keys, and sorted owners."""
+    """The bytes that define a session.
+
+    Args:
+        values: All tables of a parsed session file by name, without keys that have no value.
+        owners: The owners' names, sorted.
+    """
     meaning = {name: table for name, table in values.items() if name not in _OUTSIDE}
     # Sessions with the original settings keep the digest that they had.
     meaning["session"] = {
@@ -62,9 +67,14 @@ def encoded_meaning(values: Mapping[str, Any], owners: tuple[str, ...]) -> bytes
 
 
 def in_force(name: str, table: Mapping[str, Any], columns: int, owners: int) -> Mapping[str, Any]:
-    """The effective values of the table ``target``, ``summary`` or ``acquisition``, with defaults filled in.
+    """The effective values of a table that names a mechanism or a rule.
 
-    The table is unchanged if nothing of that name accepts its keys, in which case no session has it.
+    Args:
+        name: Name of the table: ``target``, ``summary`` or ``acquisition``.
+
+    Returns:
+        All keys with defaults filled in; the table unchanged if nothing of that name accepts its keys, in
+        which case no session has it.
     """
     chosen, registry = ("rule", RULES) if name == "acquisition" else ("mechanism", RELEASES)
     given = {key: value for key, value in table.items() if key != chosen}
@@ -101,7 +111,11 @@ def _one_if_all_are(bound: float | list[float]) -> float | list[float]:
 
 
 def version_1_digest(values: Mapping[str, Any]) -> bytes:
-    """The digest of protocol version 1, from a recorded file with seeds; else KeyError or TypeError."""
+    """The digest that protocol version 1 gave to a session, from its recorded file, with seeds.
+
+    Raises:
+        KeyError, TypeError: The values are not a session file's.
+    """
     meaning = {name: table for name, table in values.items() if name not in _OUTSIDE}
     meaning["owners"] = sorted(values["roster"]["owners"])
     if values["noise"]["source"] == "secure":

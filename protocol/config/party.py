@@ -72,7 +72,11 @@ class DataSection(Section):
     """What becomes of own rows that do not fit the session's public bounds, categories and labels."""
 
     def with_options(self, **options: object) -> Self:
-        """The section with options, unless None, in place of its values; `ConfigError` if impossible."""
+        """The section with options in place of its own values; None keeps the section's value.
+
+        Raises:
+            ConfigError: An option's value cannot be.
+        """
         given = {name: value for name, value in options.items() if value is not None}
         values = {**self.model_dump(), **given}
         try:
@@ -127,7 +131,11 @@ class _PartyFile(Section):
     """``HOST:PORT`` to serve metrics at; None: nowhere."""
 
     def resolved(self, base: Path) -> Self:
-        """The file with absolute paths; relative ones are relative to `base`, its directory."""
+        """The file with its paths made absolute.
+
+        Args:
+            base: The directory of the file, from which relative paths start wherever the party does.
+        """
         paths = {name: value for name, value in self if isinstance(value, Path)}
         return self.model_copy(
             update={name: (base / path.expanduser()).resolve() for name, path in paths.items()}
@@ -185,7 +193,11 @@ class _DatasetFile(_PartyFile):
     """
 
     def public_rows(self, rows: int) -> int:
-        """The number that a δ is compared with; `DataError` for more rows than `most_rows`."""
+        """The number that a δ is compared with, for data of so many rows.
+
+        Raises:
+            DataError: They are more than `most_rows`, whatever is proposed.
+        """
         if self.most_rows is None:
             return rows
         if rows > self.most_rows:
@@ -242,7 +254,8 @@ class ConsumerFile(_DatasetFile):
     def with_options(self, **options: object) -> Self:
         """The file with options applied, as for any party; an option's seed set goes before the file's.
 
-        An impossible value, and two options with a seed set each, are a `ConfigError`.
+        Raises:
+            ConfigError: An option's value cannot be, or two of them have a seed set each.
         """
         changed = super().with_options(**options)
         seeds = {name: options.get(name) for name in ("seed_set", "seed_points")}

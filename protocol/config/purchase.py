@@ -12,10 +12,13 @@ __all__ = ["check_purchase"]
 
 
 def check_purchase(file: SessionFile) -> None:
-    """Refuse rounds that a session cannot have, with a `ConfigError` that says why.
+    """Refuse rounds that a session cannot have.
 
     They buy more points than the session, the rule or a message allows; or they have jitter, or buy a point
     once, although the rule asks for points or the settlement is private.
+
+    Raises:
+        ConfigError: Says which of these it is.
     """
     batch, points, most = file.batch, file.session.points, file.most_in_a_bid
     rule = RULES.get(file.acquisition.rule)

@@ -16,7 +16,11 @@ __all__ = ["KINDS", "Kind", "refusal"]
 
 
 class Kind(NamedTuple):
-    """A kind of configuration file: its keys, and where to give such a file."""
+    """A kind of configuration file.
+
+    Attributes:
+        where_to: Where to give such a file.
+    """
 
     keys: frozenset[str]
     where_to: str
@@ -90,7 +94,12 @@ KINDS: Final[Mapping[str, Kind]] = {
 def refusal(
     model: type[BaseModel], values: Mapping[str, Any], error: ValidationError, *, where: str
 ) -> ConfigError:
-    """The error for values that a model rejects, without pydantic's input, which may be private."""
+    """The error for values that a model rejects.
+
+    Args:
+        values: The contents of a file, a table or a set of flags.
+        error: pydantic's error; its input, which may be private, is not repeated.
+    """
     found = faults(error)
     said = _sentence("; ".join(_said(model, fault) for fault in found))
     wanted, seen = _kinds(model, values)

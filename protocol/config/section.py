@@ -40,9 +40,14 @@ def is_party_name(text: str) -> bool:
 
 
 def check_party_name(name: str, what: str, *, where: str = "") -> None:
-    """Refuse a text that can be the name of no party, and of no session, with a `ConfigError`.
+    """Refuse a text that can be the name of no party, and of no session.
 
-    `what` it was to be, as in "a name on a roster"; the message begins with `where`.
+    Args:
+        what: What it was to be, as in "a name on a roster".
+        where: What the message begins with.
+
+    Raises:
+        ConfigError: It is one.
     """
     if not is_party_name(name):
         raise ConfigError(

@@ -329,7 +329,9 @@ class SessionTables(Section):
     ) -> DataColumns:
         """How a file is read whose columns are such: by the session's, and what it declares of labels.
 
-        `features` are the session's, complete. Rows for sale, of so many `owners`, have to fit into boxes.
+        Args:
+            features: The session's, complete.
+            owners: How many owners there are, where the rows are for sale: they have to fit into boxes.
         """
         rule, rooms, depth = self.acquisition, None, 0
         if owners is not None:
@@ -380,14 +382,22 @@ class DraftSession(SessionTables):
         return values
 
     def reading(self, columns: DataColumns, *, sold: bool = False) -> DataColumns:
-        """How this session reads a party's file; rows that are `sold` have to fit into boxes."""
+        """How this session reads a party's file: by the session's columns, and what it declares of labels.
+
+        Args:
+            sold: Whether the rows are an owner's, which have to fit into boxes.
+        """
         return self.reading_of(columns, self.features, owners=len(self.roster.owners) if sold else None)
 
     def check_points(self, dataset: Dataset, *, sold: bool = True) -> None:
-        """Check that points satisfy the session's bounds and columns (`check_dataset`), else a `DataError`.
+        """Check that points satisfy the session's public bounds and columns.
 
-        `sold` says whether they may be bought or are to be matched. The seed set is neither, and may be
-        anything within the bounds.
+        Args:
+            sold: Whether they may be bought or are to be matched. The seed set is neither, and may be
+                anything within the bounds.
+
+        Raises:
+            DataError: They do not (`hushbid.protocol.data.check_dataset`).
         """
         features = self.features
         bounds = {"lower": features.lower, "upper": features.upper}

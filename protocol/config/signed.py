@@ -49,7 +49,11 @@ class SignedFile(Section):
 
 
 def signed(kind: type[SignedFile], values: Mapping[str, Any], key: Identity) -> dict[str, Any]:
-    """The values of a signed file: its other fields, without those that are None, as TOML has no None."""
+    """The values of a signed file.
+
+    Args:
+        values: Its other fields. Those that are None are left out, as TOML has no None.
+    """
     said = {"format": kind.FORMAT, "version": kind.VERSION, "software": __version__, **values}
     said = {key: value for key, value in said.items() if value is not None}
     signature = base64.b64encode(sign(_statement(said), key.signing)).decode("ascii")
@@ -57,7 +61,11 @@ def signed(kind: type[SignedFile], values: Mapping[str, Any], key: Identity) -> 
 
 
 def check_kind(kind: type[SignedFile], values: Mapping[str, Any], *, where: str) -> None:
-    """Refuse a file of another format or version, with a `ConfigError`, before its keys are examined."""
+    """Refuse a file of another format or version before its keys are examined.
+
+    Raises:
+        ConfigError: It is such a file.
+    """
     if values.get("format") != kind.FORMAT:
         raise ConfigError(
             f'{where}: this is not a file of the format "{kind.FORMAT}".',
@@ -71,7 +79,14 @@ def check_kind(kind: type[SignedFile], values: Mapping[str, Any], *, where: str)
 
 
 def check_signature(values: Mapping[str, Any], key: PublicIdentity, *, whose: str, where: str) -> None:
-    """Raise `ConfigError` unless the key signed these values; the error calls its owner `whose`."""
+    """Refuse a file whose signature does not hold.
+
+    Args:
+        whose: The signer's name, for the error.
+
+    Raises:
+        ConfigError: The key did not sign these values.
+    """
     try:
         signature = base64.b64decode(str(values.get("signature", "")), validate=True)
     except ValueError:

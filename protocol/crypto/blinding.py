@@ -67,7 +67,12 @@ NOT_SENT: Final = bytes(MASK_BYTES)
 
 
 class BlindKeys:
-    """The keys of one session, known to its consumer and owners, from the seed of the secret feature map."""
+    """The keys of one session, known to its consumer and its owners.
+
+    Args:
+        seed: Seed of the secret feature map.
+        session: The session's identifier, 16 bytes.
+    """
 
     def __init__(self, seed: bytes, session: bytes) -> None:
         self._session = session

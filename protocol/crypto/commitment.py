@@ -105,9 +105,11 @@ def opening_bytes(depth: int) -> int:
 
 
 def rows_key(secret: bytes, data: bytes) -> bytes:
-    """The key of an owner's tree: BLAKE2b-256, keyed with its Ed25519 seed, of a tag and its data's digest.
+    """The key of an owner's tree: BLAKE2b-256, keyed with its secret key, of a tag and of its data's digest.
 
-    `data` is `hushbid.protocol.data.dataset_digest` of its rows.
+    Args:
+        secret: The owner's Ed25519 seed, 32 bytes.
+        data: `hushbid.protocol.data.dataset_digest` of its rows.
     """
     return hashlib.blake2b(_KEY + data, key=secret, digest_size=32).digest()
 

@@ -119,10 +119,15 @@ class PublicIdentity:
 
 @dataclass(frozen=True)
 class Identity:
-    """A party's identity with its secret, the 32-byte Ed25519 seed, which neither `repr` nor `str` reveals.
+    """A party's identity with its secret, which neither `repr` nor `str` reveals.
 
-    The nacl keys that it returns are less careful: their ``str`` is the secret. A seed of another length is a
-    `ConfigError`.
+    The nacl keys that it returns are less careful: their ``str`` is the secret.
+
+    Args:
+        seed: 32 bytes, the Ed25519 seed from which everything else derives.
+
+    Raises:
+        ConfigError: The seed has another length.
     """
 
     seed: bytes = field(repr=False)
@@ -187,11 +192,15 @@ def fingerprint_of(raw: bytes) -> str:
 
 @lru_cache(maxsize=1024)
 def simulated_identity(session_digest: bytes, seed: int, party: str) -> Identity:
-    """The identity of a party in simulated sessions, by the session's digest and the simulation's seed.
+    """The identity of a party in simulated sessions.
 
     It protects nobody: anyone with the session file can compute it, secret included. It lets a simulation
     seal, open and sign as a deployed session does, with the same bytes every time. Every signature check
     needs one, so the most recent ones are cached.
+
+    Args:
+        session_digest: SHA-256 of what defines the session (`SessionFile.digest`), 32 bytes.
+        seed: The simulation's seed, 0 to 2^64 - 1.
     """
     assert len(session_digest) == hashlib.sha256().digest_size, "struct would pad or cut it"
     name = party.encode("utf-8")

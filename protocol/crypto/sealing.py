@@ -233,10 +233,15 @@ def seal_between(
 def open_between(
     box: bytes, sender: nacl.public.PublicKey, secret: nacl.public.PrivateKey, *, context: bytes
 ) -> bytes:
-    """Decrypt the result of `seal_between` from the expected sender, with the context that was given to it.
+    """Decrypt the result of `seal_between`, with the context that was given to it.
 
-    `RemoteProtocolError` (`MISMATCH`): the box is not the sender's, not for us, has another context, or was
-    changed.
+    Args:
+        sender: The expected sender's X25519 key.
+        secret: Our key.
+
+    Raises:
+        RemoteProtocolError: `MISMATCH`: the box is not the sender's, not for us, has another context, or was
+            changed.
     """
     try:
         opened = nacl.public.Box(secret, sender).decrypt(box)
@@ -278,7 +283,18 @@ def _padded(packed: bytes, size: int) -> bytes:
 
 
 def pack_contents(points: Array, attributes: Sequence[bytes], size: int) -> list[bytes]:
-    """`pack_content`, which raises, of many points: raw, shape (n, columns), with n attributes."""
+    """`pack_content` of many points at once.
+
+    Args:
+        points: Raw, shape (n, columns).
+        attributes: Those of each point, n of them.
+
+    Returns:
+        n contents.
+
+    Raises:
+        DataError, LocalProtocolError: As `pack_content`.
+    """
     if not len(points):
         return []
     first = _packed(points[0], attributes[0])
@@ -299,8 +315,12 @@ def pack_contents(points: Array, attributes: Sequence[bytes], size: int) -> list
 def unpack_content(content: bytes) -> tuple[Array, bytes]:
     """The point and the attributes of a content that another party wrote.
 
-    The point is read-only, shape (columns,), with the dtype it was packed with; the packed attributes are
-    unchecked. `RemoteProtocolError` (`MALFORMED`): `pack_content` returns these bytes for no point.
+    Returns:
+        The point, shape (columns,), read-only, with the dtype it was packed with; and the packed attributes,
+        unchecked.
+
+    Raises:
+        RemoteProtocolError: `MALFORMED`: `pack_content` returns these bytes for no point.
     """
     if len(content) < _LENGTH.size:
         raise _malformed("is too short")
@@ -335,7 +355,12 @@ def unpack_content(content: bytes) -> tuple[Array, bytes]:
 
 
 def content_bytes(columns: int, dtype: npt.DTypeLike, attribute_length: int) -> int:
-    """The smallest content size, in bytes, of a point of this dtype with packed attributes that long."""
+    """The smallest possible content size of such a point, in bytes.
+
+    Args:
+        dtype: The columns' type, one of `hushbid.protocol.wire.arrays`.
+        attribute_length: Bytes of the packed attributes.
+    """
     return _LENGTH.size + len(_packed(np.zeros(columns, dtype), bytes(attribute_length)))
 
 
@@ -383,7 +408,16 @@ def batched_digest(handle: int, box: bytes, features: Array) -> bytes:
 def batched_digests(
     handles: Sequence[int], boxes: Sequence[bytes | memoryview], features: Array
 ) -> list[bytes]:
-    """`batched_digest` of n numbers: at least n boxes, and φ on the grid, shape (at least n, d)."""
+    """`batched_digest` of many points at once.
+
+    Args:
+        handles: n numbers.
+        boxes: At least n boxes.
+        features: φ on the grid, shape (at least n, d).
+
+    Returns:
+        n digests.
+    """
     if not (count := len(handles)):
         return []
     rows = np.ascontiguousarray(features[:count])

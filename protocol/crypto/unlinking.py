@@ -57,10 +57,15 @@ Masked = npt.NDArray[np.uint64]
 
 
 class PairKey:
-    """What one owner and the consumer share in a session, by the X25519 keys of both.
+    """What one owner and the consumer share in a session.
 
-    `session` is the session's identifier, 16 bytes. A key of low order, by which everybody could have what is
-    shared, is a `ConfigError`.
+    Args:
+        secret: The X25519 key of the one.
+        other: That of the other.
+        session: The session's identifier, 16 bytes.
+
+    Raises:
+        ConfigError: The other's key has low order, so that everybody could have what is shared.
     """
 
     def __init__(self, secret: nacl.public.PrivateKey, other: nacl.public.PublicKey, session: bytes) -> None:
@@ -81,7 +86,10 @@ class PairKey:
 class Places:
     """Where an owner's boxes stand in a round, and what is added to their scores.
 
-    `key` is the round key, `count` the number of scores in a bid of the round, `batch` that of new boxes.
+    Args:
+        key: The round key.
+        count: How many scores a bid of the round has.
+        batch: How many new boxes.
     """
 
     def __init__(self, key: bytes, count: int, batch: int) -> None:
@@ -143,7 +151,12 @@ class Places:
 
 
 class OwnMask:
-    """The mask of a round for one owner's boxes: the mask of all owners, and this one's places."""
+    """The mask of a round for one owner's boxes.
+
+    Args:
+        mask: What is the same for all owners.
+        places: What is this one's.
+    """
 
     SPREAD: Final = 2**_LOW_BITS - 1
     """How much the masked scores of one point can differ, by the number of its box."""

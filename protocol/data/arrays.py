@@ -26,8 +26,9 @@ UNREADABLE: Final = (
 def load_npy(path: Path, columns: DataColumns) -> Dataset:
     """Map the array of a ``.npy`` file into memory, as features.
 
-    A file that cannot be parsed, holds Python objects or is no array of real numbers with two axes, and
-    columns with any name, are a `DataError`.
+    Raises:
+        DataError: The file cannot be parsed, holds Python objects or is no array of real numbers with two
+            axes, or `columns` names anything.
     """
     if columns.features is not None or columns.label is not None or columns.identifier is not None:
         raise DataError(
@@ -86,7 +87,11 @@ def load_npz(path: Path, columns: DataColumns) -> Dataset:
 def _usable(
     values: npt.NDArray[Any] | None, rows: int, *, held: npt.NDArray[np.bool_] | None = None
 ) -> tuple[npt.NDArray[Any] | None, npt.NDArray[np.bool_]]:
-    """Labels or identifiers (`held`: which rows have one) made to travel, and where they could not."""
+    """Labels or identifiers with a good one in place of each that cannot travel, and where these are.
+
+    Args:
+        held: Which rows have one; None: all.
+    """
     none: npt.NDArray[np.bool_] = np.zeros(rows, dtype=np.bool_)
     if values is None or values.shape != (rows,) or values.dtype.kind not in "fU":
         return values, none  # all can, or `Dataset.from_arrays` says what is wrong with all

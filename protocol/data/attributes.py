@@ -66,10 +66,14 @@ def pack_pair(label: int | float | str | None, identifier: int | str | None) -> 
 
 
 def pack_attributes(attributes: Attributes, length: int) -> bytes:
-    """Pack a label and an identifier as msgpack, padded with zeros to `length` bytes.
+    """Pack a label and an identifier as msgpack, padded with zeros.
 
-    All rows of a dataset have that length, so that a frame's size does not reveal its row. A packed pair that
-    is longer is a ValueError.
+    Args:
+        length: Bytes of the result, the same for every row of a dataset, so that a frame's size does not
+            reveal its row.
+
+    Raises:
+        ValueError: The packed pair is longer than `length`.
     """
     return padded(pack_pair(attributes.label, attributes.identifier), length)
 
@@ -84,8 +88,9 @@ def padded(packed: bytes, length: int) -> bytes:
 def unpack_attributes(data: bytes) -> Attributes:
     """The inverse of `pack_attributes`, for bytes from another party.
 
-    Bytes that are too long, not msgpack, not a label and an identifier, or followed by anything but zeros,
-    are a `DataError`.
+    Raises:
+        DataError: The bytes are too long, not msgpack, not a label and an identifier, or followed by anything
+            but zeros.
     """
     if len(data) > limits.MAX_ATTRIBUTES:
         raise _refused(f"take {len(data)} bytes, more than {limits.MAX_ATTRIBUTES}")

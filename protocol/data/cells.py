@@ -50,9 +50,12 @@ _AMOUNT: Final = r"^-?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][-+]?\d+)?$|^[-+]?(?i:inf
 
 
 class Numbers(NamedTuple):
-    """Cells as numbers: float64 of shape (n,), NaN in gaps and where a cell is no number.
+    """Cells as numbers.
 
-    `wrong` cells are neither a gap nor a number; `inexact` ones are whole numbers that float64 does not hold.
+    Attributes:
+        values: Shape (n,), NaN in gaps and where a cell is no number.
+        wrong: Which cells are neither a gap nor a number.
+        inexact: Which are whole numbers that float64 does not hold.
     """
 
     values: npt.NDArray[np.float64]
@@ -68,7 +71,11 @@ def flags_of(values: Any) -> Flags:
 
 
 def without_words(cells: Cells, words: Collection[str], *, keep: Collection[object] = ()) -> Cells:
-    """The cells with null for these words, whatever blanks are around them, but for texts to `keep`."""
+    """The cells with null in place of these words, whatever blanks are around them.
+
+    Args:
+        keep: Texts that stay, such as a category of blanks; whatever is no text is passed over.
+    """
     found = pc.is_in(pc.utf8_trim_whitespace(cells), value_set=pa.array(sorted(words), pa.string()))
     if blank := [text for text in keep if isinstance(text, str) and text.strip() in words]:
         found = pc.and_not(found, pc.is_in(cells, value_set=pa.array(blank, pa.string())))
@@ -89,7 +96,12 @@ def plain_numbers(cells: Cells, *, decimal: str = ".") -> npt.NDArray[np.float64
 
 
 def numbers_of(cells: Cells, *, decimal: str = ".", whole: bool = False) -> Numbers:
-    """Read cells as numbers; `whole` ones exactly, or not at all. `decimal` stands before fractions."""
+    """Read cells as numbers, exactly or not at all where they are whole.
+
+    Args:
+        decimal: What stands before fractions.
+        whole: Whether all are to be whole numbers, so that every cell has to be exact.
+    """
     texts = pc.utf8_trim_whitespace(cells)
     known = flags_of(pc.match_substring_regex(texts, _WITH_COMMA if decimal == "," else _NUMBER))
     if decimal == ",":

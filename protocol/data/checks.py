@@ -79,11 +79,16 @@ def check_dataset(
 
 
 def check_labels(dataset: Dataset, kind: str | None) -> None:
-    """Check the type of a dataset's labels against the session's public declaration.
+    """Check a dataset's labels against the session's public declaration.
 
-    `kind` is "integer", "number" (whole or not), "text", or "any" of these; None or "optional" requires
-    nothing. No labels, rows without one, or another kind are a `DataError` that names the kinds, and never a
-    label.
+    Args:
+        dataset: Only the type of its labels is examined.
+        kind: "integer", "number" (whole or not), "text", or "any" of these; None or "optional": nothing is
+            required.
+
+    Raises:
+        DataError: There are no labels, some rows have none, or they are of another kind. Names the kinds,
+            and never a label.
     """
     if kind in (None, "optional"):
         return
@@ -106,10 +111,13 @@ def check_labels(dataset: Dataset, kind: str | None) -> None:
 
 
 def check_identifiers(dataset: Dataset, kind: str | None) -> None:
-    """Check a dataset's identifiers against the session's public declaration, as `check_labels`.
+    """Check a dataset's identifiers against the session's public declaration; as `check_labels`.
 
-    `kind` is "integer", "text", "any" of these, or None: nothing is declared. No identifiers, or of another
-    kind, are a `DataError`.
+    Args:
+        kind: "integer", "text", or "any" of these; None: nothing is declared.
+
+    Raises:
+        DataError: There are none, or they are of another kind.
     """
     if kind is None:
         return

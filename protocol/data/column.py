@@ -221,9 +221,12 @@ class Column(BaseModel):
         return values
 
     def holds(self, numbers: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Which rows of numbers, shape (rows, `width`), encode a value; all comparisons are exact.
+        """Which rows of numbers encode a value, shape (rows,); all comparisons are exact.
 
         A number may be a bound rounded to float32, as saved data may have it.
+
+        Args:
+            numbers: Shape (rows, `width`), of any real type.
         """
         if self.kind in ONE_HOT:
             ones = numbers == 1
@@ -280,7 +283,11 @@ class Column(BaseModel):
         return 0.0, 1.0 if self.kind != "ordinal" else float(len(self.categories or ()) - 1)
 
     def gap_words(self, *, typed: bool) -> frozenset[str]:
-        """Words for a gap in its text; none is usual in a table with types, which has gaps of its own."""
+        """Words that stand for a gap in its text.
+
+        Args:
+            typed: Whether the text is that of a table with types, which has gaps of its own: none is usual.
+        """
         usual: frozenset[str] = frozenset() if typed else GAP_WORDS
         words = usual if self.gaps is None else frozenset(("", *self.gaps))
         return words.difference((*(self.categories or ()), *(self.true or ()), *(self.false or ())))

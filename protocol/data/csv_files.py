@@ -206,10 +206,13 @@ def _parsed(
 
 
 class Content(NamedTuple):
-    """What a file holds: UTF-8, unpacked, without a byte order mark, and the encoding that it had.
+    """What a file holds.
 
-    `separator` is what a first line such as ``sep=;`` announces, as Excel writes and reads it; None: there is
-    none. Of the text the line's end is left, so that lines are counted as they are in the file.
+    Attributes:
+        text: A buffer of UTF-8, unpacked, without a byte order mark.
+        encoding: The encoding that it had.
+        separator: What a first line such as ``sep=;`` announces, as Excel writes and reads it; None: there is
+            none. Of the text the line's end is left, so that lines are counted as they are in the file.
     """
 
     text: Any
@@ -218,7 +221,12 @@ class Content(NamedTuple):
 
 
 def content_of(path: Path, dialect: Dialect) -> Content:
-    """The text of a CSV file; `DataError` if it is none in the declared encoding, OSError if unreadable."""
+    """The text of a CSV file.
+
+    Raises:
+        DataError: It is something else than text, or not in the declared encoding.
+        OSError: It cannot be read.
+    """
     head = _head_of(path)
     packed = next((kind for magic, kind in _PACKED.items() if head.startswith(magic)), None)
     said = next((kind for ending, kind in _ENDINGS.items() if path.name.lower().endswith(ending)), None)
@@ -367,7 +375,11 @@ def _decimal(
 
 
 def ambiguous(column: Any) -> bool:
-    """Whether numbers in a column, where no comma separates cells, have commas that may be of either kind."""
+    """Whether a column is numbers whose commas may stand before fractions or between thousands.
+
+    Args:
+        column: Cells of a file whose separator is no comma.
+    """
     texts = pc.utf8_trim_whitespace(column)
     commas = pc.match_substring_regex(texts, _THOUSANDS)
     others = pc.is_in(texts, value_set=pa.array(sorted(GAP_WORDS)))

@@ -83,7 +83,12 @@ Outside: TypeAlias = Literal["refuse", "clip", "drop"]
 
 @figures(frozen=True)
 class Filled(Figures):
-    """The gaps of a column that were filled: how many, and with what; ``"own"``: a category of its own."""
+    """The gaps of a column that were filled.
+
+    Attributes:
+        cells: Their number in the whole file.
+        value: What they were filled with, as the session's columns say it; ``"own"``: a category of its own.
+    """
 
     cells: int
     value: bool | int | float | str
@@ -353,7 +358,11 @@ class Dataset:
         return labels, packed_lengths(self.identifiers, rows)
 
     def within(self, room: int) -> Dataset:
-        """The dataset with attributes packed into so many bytes at most; `DataError` if a row needs more."""
+        """The dataset with labels and identifiers that are packed into so many bytes at most.
+
+        Raises:
+            DataError: A row needs more.
+        """
         room = min(room, limits.MAX_ATTRIBUTES)
         if self.most_attributes <= room:
             return self
@@ -370,7 +379,11 @@ class Dataset:
 
     @cached_property
     def attribute_length(self) -> int:
-        """Bytes of every row's packed attributes, at most `room`; `DataError` over `MAX_ATTRIBUTES`."""
+        """Bytes of every row's packed label and identifier: the longest of each, or `room` if that is less.
+
+        Raises:
+            DataError: It is over `limits.MAX_ATTRIBUTES`.
+        """
         length = self.most_attributes
         if self.room is not None:
             length = min(length, self.room)
@@ -383,7 +396,11 @@ class Dataset:
         return length
 
     def attributes(self, row: int) -> bytes:
-        """A row's label and identifier, packed to `attribute_length`: for frames, which show sizes."""
+        """The row's label and identifier, packed to `attribute_length` bytes: for frames, which show sizes.
+
+        Raises:
+            DataError: As `attribute_length`.
+        """
         [packed] = self.attributes_of([row])
         return packed
 

@@ -10,7 +10,13 @@ __all__ = ["Dialect", "declared_encoding"]
 
 @dataclass(frozen=True)
 class Dialect:
-    """A CSV file's separator, "." or "," before fractions, and encoding; None: found by its content."""
+    """How a CSV file is written; None: found by its content.
+
+    Attributes:
+        separator: Between cells: one character.
+        decimal: "." or ",": what stands before a number's fraction.
+        encoding: As Python names it, such as "latin-1".
+    """
 
     separator: str | None = None
     decimal: str | None = None

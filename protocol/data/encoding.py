@@ -66,7 +66,11 @@ def _plain(values: Any, kind: Any) -> Any:
 
 
 def table_of(parts: Iterable[tuple[Column, npt.NDArray[np.float64]]]) -> Any:
-    """The pyarrow.Table of rows that these numbers encode, of each column (rows, width), all of which fit."""
+    """The rows that these numbers encode, as a pyarrow.Table.
+
+    Args:
+        parts: Each column with its numbers, shape (rows, width), all of which fit (`Column.holds`).
+    """
     return pa.table({column.name: _decoded(column, numbers) for column, numbers in parts})
 
 
@@ -75,8 +79,9 @@ def encoded_column(
 ) -> tuple[npt.NDArray[np.float64], list[ColumnFault]]:
     """A column's numbers, shape (rows, width), and what does not fit: such rows have no meaning.
 
-    Of values from a file, `source`, which are text, the column's kind decides the type. `filled` receives the
-    number of gaps that the column's `missing` fills, if there are any.
+    Args:
+        source: The file, if the values are its cells: text whose type the column's kind decides.
+        filled: Receives the number of gaps that the column's `missing` fills, if there are any.
     """
     faults: list[ColumnFault] = []
     wrong = np.zeros(len(values), dtype=np.bool_)

@@ -63,8 +63,13 @@ def room_for_features(
 ) -> Features:
     """An int16 table of that shape to write features to, in memory or in a file of `scratch`.
 
-    `scratch`, `memory_limit` and the `DataError` are those of `feature_table`; `name` says what the features
-    are of.
+    Args:
+        name: What the features are of, for errors.
+        scratch: As `feature_table` takes it.
+        memory_limit: Likewise.
+
+    Raises:
+        DataError: The features fit neither in memory nor in a scratch directory.
     """
     size = shape[0] * shape[1] * np.dtype(np.int16).itemsize
     if size <= memory_limit:

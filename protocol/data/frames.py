@@ -41,8 +41,11 @@ _ADVICE: Final = (
 def as_arrow(frame: Frame, name: str, columns: DataColumns | None = None) -> ArrowTable:
     """A table's columns; those of a CSV file are cells without types (`csv_files.read_cells`).
 
-    `columns` is what is read of the table: no other column matters, whatever it holds. None: all. No table,
-    or a file that cannot be read, is a `DataError`.
+    Args:
+        columns: What is read of the table: no other column matters, whatever it holds. None: all.
+
+    Raises:
+        DataError: It is no table, or a file that cannot be read.
     """
     columns = columns or DataColumns()
     if isinstance(frame, str | Path):
@@ -152,7 +155,8 @@ def _image_columns(frame: Frame) -> dict[str, Any]:
 def _whole(frame: Frame, name: str) -> Frame:
     """Rows in place of what stands for them: a Series, a structured array, dictionaries, or a query.
 
-    What cannot be made a table without more being said is a `DataError`.
+    Raises:
+        DataError: It cannot be made a table without more being said.
     """
     library, kind = library_of(frame), type(frame).__name__
     if library in ("pandas", "polars") and kind == "Series":

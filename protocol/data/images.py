@@ -67,7 +67,11 @@ def encoded_images(
 
 
 def table_images(numbers: npt.NDArray[np.float64]) -> ArrowArray:
-    """The images of whole numbers 0 to 255, shape (rows, pixels × channels), as lists of bytes."""
+    """The images that these numbers encode, each as a list of bytes of one length.
+
+    Args:
+        numbers: Shape (rows, pixels × channels), whole numbers from 0 to 255.
+    """
     pixels = np.ascontiguousarray(numbers, dtype=np.uint8)
     return pa.FixedSizeListArray.from_arrays(pa.array(pixels.reshape(-1)), pixels.shape[1])
 
@@ -144,7 +148,8 @@ class _Images:
 def arrays_as_lists(values: Any) -> ArrowArray | None:
     """A column of arrays of two or more axes, as nested lists; None for any other column.
 
-    It is an array of shape (rows, …), or a sequence of arrays and gaps: None or NaN.
+    Args:
+        values: An array of shape (rows, …), or a sequence of arrays and gaps: None or NaN.
     """
     if isinstance(values, np.ndarray) and values.dtype != np.object_:
         return _lists(values) if values.ndim > 1 else None

@@ -27,9 +27,12 @@ _ZONE: Final = r" ?(Z|[+-]\d\d:?\d\d)$"
 
 
 class Moments(NamedTuple):
-    """Moments as int64 microseconds since 1970-01-01 in UTC, shape (n,); 0 in gaps.
+    """Moments as numbers; `wrong` and `inexact` ones are of no meaning.
 
-    `wrong` values are no moment, `inexact` ones have a part of a microsecond; neither has a meaning.
+    Attributes:
+        microseconds: Shape (n,), int64, since 1970-01-01 in UTC; 0 in gaps.
+        wrong: Which values are no moment.
+        inexact: Which have a part of a microsecond.
     """
 
     microseconds: npt.NDArray[np.int64]
@@ -43,7 +46,11 @@ def is_moment(kind: Any) -> bool:
 
 
 def moments_of(values: Any) -> Moments:
-    """The values of a pyarrow.ChunkedArray of text, dates or timestamps."""
+    """The values of a column of text, dates or timestamps.
+
+    Args:
+        values: A pyarrow.ChunkedArray of such a type.
+    """
     gaps = flags_of(pc.is_null(values))
     if pa.types.is_string(values.type):
         return _of_text(values, gaps)

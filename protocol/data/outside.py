@@ -44,7 +44,11 @@ def none_of(unfit: Mapping[str, Flags], rows: int) -> Flags:
 def settled(
     encoded: npt.NDArray[np.float64], faults: Sequence[ColumnFault], schema: Schema, *, drop: bool
 ) -> tuple[dict[str, Flags], list[ColumnFault], dict[str, int]]:
-    """What becomes of the faults of a table, shape (rows, `schema.width`): rows dropped, or numbers clipped.
+    """What becomes of the faults of a table: numbers are clipped in place, or rows dropped.
+
+    Args:
+        encoded: Shape (rows, `schema.width`).
+        drop: Whether rows are dropped; otherwise numbers beyond their bounds are clipped.
 
     Returns:
         The rows to drop, by column; the faults that stay; and how many values were clipped, by column.
@@ -79,8 +83,13 @@ def kept_rows(
 ) -> Dataset:
     """The rows of a dataset that are kept, with what was changed.
 
-    `unfit` are rows to drop, by column, `clipped` the number of clipped values, by column, and `over` further
-    rows to drop, since a commitment has no room for them. It is a `DataError` if no row is kept.
+    Args:
+        unfit: The rows to drop, by column.
+        clipped: How many values were clipped, by column.
+        over: The rows to drop beside them, since a commitment has no room for them.
+
+    Raises:
+        DataError: No row is kept.
     """
     keep = none_of(unfit, len(dataset))
     if over is not None:
@@ -130,7 +139,10 @@ def _left(values: npt.NDArray[Any] | None, keep: Flags) -> npt.NDArray[Any] | No
 def fitted(dataset: Dataset, columns: DataColumns) -> Dataset:
     """A dataset whose rows fit the session's bounds and labels, as far as its party's choice goes.
 
-    What cannot be clipped is left to the checks, which refuse it. It is a `DataError` if no row is left.
+    What cannot be clipped is left to the checks, which refuse it.
+
+    Raises:
+        DataError: No row is left.
     """
     if columns.outside == "refuse" or not _has_the_columns(dataset, columns):
         return dataset
@@ -152,7 +164,11 @@ def _has_the_columns(dataset: Dataset, columns: DataColumns) -> bool:
 
 
 def beyond(dataset: Dataset, columns: DataColumns) -> dict[str, Flags]:
-    """The rows that do not fit bounds, labels or boxes that are known, by column; {} if all do."""
+    """The rows that do not fit the session's bounds, its labels or its boxes, by column; {} if all do.
+
+    Args:
+        columns: What is allowed; if that is not known, nothing is compared.
+    """
     if not _has_the_columns(dataset, columns):
         return {}
     assert columns.allowed is not None, "it has the session's columns"

@@ -22,7 +22,11 @@ def rows_as(features: npt.NDArray[Any], dtype: npt.DTypeLike) -> Iterator[bytes]
     """Each row's values in a float type, little-endian, as bytes. Both zeros are one.
 
     Files hold a value as text, float32 or float64, and these agree only to float32's precision. So float32
-    recognises a row of one file in another. Rows, shape (n, c), are read chunk by chunk.
+    recognises a row of one file in another.
+
+    Args:
+        features: Shape (n, c), read chunk by chunk.
+        dtype: float32 or float64.
     """
     for rows, split in _chunks_as(features, dtype):
         yield from (row for (row,) in split.iter_unpack(rows))
@@ -51,7 +55,10 @@ def rows_digest(features: npt.NDArray[Any], key: bytes) -> bytes:
 
     The rows' own digests (by float32, keyed BLAKE2b) are added modulo 2^256, so a repeated row counts
     repeatedly. It recognises one's own data; anyone free to choose rows could find others with the same sum.
-    Without the key, up to 64 bytes, it reveals nothing about the rows.
+
+    Args:
+        features: Shape (n, c).
+        key: Up to 64 bytes. Without it the digest reveals nothing about the rows.
     """
     # To copy a hash takes less than to begin another with a key.
     begun = hashlib.blake2b(key=key, digest_size=_DIGEST_BYTES).copy

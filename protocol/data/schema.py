@@ -184,7 +184,8 @@ class Schema(BaseModel):
     ) -> tuple[npt.NDArray[np.float64], list[ColumnFault]]:
         """The numbers of a table's rows, and all that does not fit; rows with a fault have no meaning.
 
-        `filled` receives the number of filled gaps of each column that has any.
+        Args:
+            filled: Receives the number of filled gaps of each column that has any.
         """
         # pyarrow is slow to import.
         from hushbid.protocol.data.csv_files import source_of  # noqa: PLC0415
@@ -224,7 +225,11 @@ class Schema(BaseModel):
         return tuple(column.name for column in self.columns if column.kind == "image")
 
     def holds(self, encoded: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Which of these numbers, shape (rows, `width`), encode a value: shape (rows, number of columns)."""
+        """Which of these numbers encode a value: shape (rows, number of columns).
+
+        Args:
+            encoded: Shape (rows, `width`), of any real type.
+        """
         found = np.empty((len(encoded), len(self.columns)), dtype=np.bool_)
         for place, (column, numbers) in enumerate(self._parts(encoded)):
             found[:, place] = column.holds(numbers)

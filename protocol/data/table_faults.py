@@ -51,7 +51,11 @@ class ColumnFault:
 
 
 def check_present(wanted: Iterable[str], names: Sequence[str], name: str) -> None:
-    """Check that a table has these columns; otherwise a `DataError` says which it has."""
+    """Check that a table has these columns, before all others are left out.
+
+    Raises:
+        DataError: It has not; the message says which columns it has.
+    """
     if absent := [column for column in wanted if column not in names]:
         raise refusal([ColumnFault(column, ABSENT, NAMES_ADVICE) for column in absent], name, names)
 
@@ -59,7 +63,12 @@ def check_present(wanted: Iterable[str], names: Sequence[str], name: str) -> Non
 def refusal(
     faults: Sequence[ColumnFault], name: str, names: Sequence[str], source: Source | None = None
 ) -> DataError:
-    """One error about all faults of a table, at least one, with its name and the columns that it has."""
+    """One error about all faults of a table; there is at least one.
+
+    Args:
+        name: The table's, in the message.
+        names: The columns that it has.
+    """
     absent = [fault.column for fault in faults if fault.what == ABSENT]
     others = [fault for fault in faults if fault.what != ABSENT]
     said = [f"has no column {listed(absent)}; {found(names)}"] if absent else []

@@ -48,8 +48,10 @@ Column: TypeAlias = Any
 def read_csv(path: Path, columns: DataColumns) -> Table:
     """The cells of a CSV file whose first line names its columns.
 
-    An empty file, no header, a line with another number of cells, and a schema with images, which text cannot
-    hold, are a `DataError`; a file that cannot be opened is an OSError.
+    Raises:
+        DataError: The file is empty, has no header, or a line has another number of cells than the header; or
+            the schema has images, which text cannot hold.
+        OSError: It cannot be opened.
     """
     schema = columns.schema
     if schema is not None and schema.images:
@@ -73,7 +75,8 @@ def read_csv(path: Path, columns: DataColumns) -> Table:
 def typed_by_values(table: Table, *, codes: bool = False) -> Table:
     """A table of cells with the types that all cells of a column have; any other table as it is.
 
-    With `codes`, columns stay text in which a number has a zero before it, as codes have.
+    Args:
+        codes: Whether columns stay text in which a number has a zero before it, as codes have.
     """
     source = source_of(table)
     if source is None:
@@ -91,8 +94,11 @@ def typed_by_values(table: Table, *, codes: bool = False) -> Table:
 def read_parquet(path: Path, columns: DataColumns) -> Table:
     """The columns of a Parquet file, or of all Parquet files of a directory, in the order of their names.
 
-    Folders such as ``year=2024`` are columns, too, as Hive and Spark write them. Files that cannot be parsed,
-    or differ in their columns, are a `DataError`; one that cannot be opened is an OSError.
+    Folders such as ``year=2024`` are columns, too, as Hive and Spark write them.
+
+    Raises:
+        DataError: It cannot be parsed; or the files differ in their columns.
+        OSError: It cannot be opened.
     """
     files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
     parts = [_partition(each.relative_to(path).parts[:-1]) if path.is_dir() else {} for each in files]
@@ -172,8 +178,9 @@ def _typed_folders(table: Table, folders: Sequence[str], columns: DataColumns) -
 def dataset_of(path: Path, table: Table, columns: DataColumns) -> Dataset:
     """The dataset of a table that was read from a file.
 
-    No rows, a column that is not there or several times, and a feature, a label or an identifier that is
-    missing or of another type are a `DataError`.
+    Raises:
+        DataError: There are no rows; a column is not there or several times; a feature, a label or an
+            identifier is missing or of another type.
     """
     names: list[str] = table.column_names
     if table.num_rows == 0:
@@ -338,7 +345,11 @@ def _features(
     unfit: Mapping[str, Flags],
     dtype: np.dtype[Any] | None,
 ) -> npt.NDArray[Any]:
-    """Feature columns as numbers, (rows, columns), zero in unfit rows, of `dtype` or else their own type."""
+    """The feature columns as numbers, shape (rows, columns); zero in rows that are unfit.
+
+    Args:
+        dtype: The features' type; None: the one that all of them have.
+    """
     rows = none_of(unfit, table.num_rows)
     if not rows.any():  # what it comes to is that none is left
         return np.zeros((len(rows), len(chosen)), dtype=dtype or np.float64)

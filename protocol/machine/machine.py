@@ -279,9 +279,10 @@ class ChargedData(StrEnum):
 
     @classmethod
     def recorded(cls, neighbours: object) -> ChargedData:
-        """What a recorded charge, which does not say it, is about: only costs of D_v compare by substitution.
+        """Of a recorded charge, which does not say it: only the costs of D_v compare by substitution.
 
-        An unknown neighbour relation is a ValueError.
+        Raises:
+            ValueError: There is no such neighbour relation.
         """
         return cls.CONSUMER if Neighbours(str(neighbours)) is Neighbours.SUBSTITUTE_ONE else cls.OWNERS
 

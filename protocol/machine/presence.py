@@ -18,8 +18,11 @@ __all__ = ["CuratorPresence"]
 class CuratorPresence:
     """The curator as one participant's process sees it: gone until there is a connection.
 
-    It is lost when its connection ends, and back when it speaks on another one. Of the time-outs, in seconds,
-    only `silence` matters here. `now` is the start of the process's loop, in seconds.
+    It is lost when its connection ends, and back when it speaks on another one.
+
+    Args:
+        timeouts: The session's time-outs, in seconds; only `silence` matters here.
+        now: Start of the process's loop, in seconds.
     """
 
     def __init__(self, timeouts: TimeoutSection, now: float) -> None:

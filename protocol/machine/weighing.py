@@ -144,8 +144,9 @@ class Weighing:
     def computed(self, weights: WeightsComputed, number: int) -> tuple[Charge, ...]:
         """Take in the weights of this round; return the charges to record before they leave.
 
-        Another round's are a `LocalProtocolError`, a release that the filter does not admit is
-        `BudgetExceeded`.
+        Raises:
+            LocalProtocolError: The weights are another round's.
+            BudgetExceeded: The filter does not admit the release.
         """
         if weights.round != number:
             raise LocalProtocolError(f"Weights of round {weights.round} came in round {number}.")

@@ -67,7 +67,11 @@ class Registry(dict[str, type[T]]):
         return kind
 
     def known(self, name: str) -> type[T]:
-        """The class of that name; `ConfigError` if there is none."""
+        """The class of that name.
+
+        Raises:
+            ConfigError: There is none.
+        """
         if name not in self:
             raise ConfigError(self._unknown.format(name=name), advice=f"Choose one of: {', '.join(self)}.")
         return self[name]
@@ -75,8 +79,8 @@ class Registry(dict[str, type[T]]):
     def chosen(self, name: str, given: Mapping[str, Any]) -> tuple[type[T], Any]:
         """The class with that name, and its parameters built from the given keys.
 
-        An unknown name, and a key that is unknown, missing, of a wrong type or out of range, are a
-        `ConfigError`.
+        Raises:
+            ConfigError: An unknown name, or a key that is unknown, missing, of a wrong type or out of range.
         """
         kind: Any = self.known(name)
         try:

@@ -86,7 +86,11 @@ class PrivateSettlement:
 
     @classmethod
     def of(cls, *, epsilon: float, delta: float, owners: int) -> PrivateSettlement:
-        """Calibrate the noise; `ConfigError` if no 64-bit noise meets so small an ε."""
+        """Calibrate the noise.
+
+        Raises:
+            ConfigError: No 64-bit noise meets so small an ε.
+        """
         try:
             sigma = gaussian_sigma(epsilon, delta, sensitivity=SENSITIVITY, releases=1, values=owners)
             settlement = cls(epsilon, delta, owners, sigma)
@@ -137,7 +141,12 @@ class SettlementTerms(Figures):
 
     @classmethod
     def of(cls, settlement: PrivateSettlement | None, objection: str) -> SettlementTerms:
-        """The terms of a session: its private settlement, if any, and what voids the owners' guarantee."""
+        """The terms of a session.
+
+        Args:
+            settlement: Its private settlement, if it has one.
+            objection: Why the owners' guarantee does not hold; empty if it does.
+        """
         if settlement is None:
             return cls(False, _GAINS, _EXACT, None, None, None, None)
         return cls(
@@ -172,10 +181,13 @@ class SettlementTerms(Figures):
 
 
 def whole_score(weights: Weights) -> int:
-    """C: the score from which a point counts fully, half of ‖w₁‖ at ‖φ‖ = 1, in units of 2^-37.
+    """C: the score from which a point counts fully, half of ‖w‖ at ‖φ‖ = 1, in units of 2^-37.
 
     No score exceeds ‖w‖·‖φ‖. Bought points reached up to 0.6 of it, so half of it cuts few off and halves the
-    noise (docs/results.md). w₁ is the first broadcast's, shape (d,).
+    noise (docs/results.md).
+
+    Args:
+        weights: w₁, the first broadcast's, shape (d,).
     """
     squares: int = sum(value * value for value in weights.tolist())
     return math.isqrt(squares << (2 * (FEATURE_BITS - 1))) + 1

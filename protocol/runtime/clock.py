@@ -8,7 +8,11 @@ __all__ = ["Clock"]
 
 
 class Clock:
-    """Seconds that never decrease, nor fall below the party's last step by its transcript."""
+    """Seconds that never decrease.
+
+    Args:
+        not_before: When the party's last step was, by its transcript.
+    """
 
     def __init__(self, not_before: float = 0.0) -> None:
         # A machine's own clock begins anew with it.

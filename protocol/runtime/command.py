@@ -108,15 +108,19 @@ OPTION: Final = "option"
 def by_option(annotation: object) -> dict[str, object]:
     """The metadata of a dataclass's field that is also an option on the command line (`takes`).
 
-    `annotation` is an ``Annotated`` type with its option or argument, in Typer's form.
+    Args:
+        annotation: An ``Annotated`` type with its option or argument, in Typer's form.
     """
     return {OPTION: annotation}
 
 
 def option(kind: Any, *declared: str, default: Any = None, **settings: Any) -> Any:
-    """A dataclass's field that is also an option on the command line, of a type as Typer takes it.
+    """A dataclass's field that is also an option on the command line.
 
-    `declared` are its names there, by default its own; the default `dataclasses.MISSING` makes it required.
+    Args:
+        kind: Its type, as Typer takes it.
+        declared: Its names on the command line; none: its own.
+        default: `dataclasses.MISSING`: it is required.
     """
     return field(default=default, metadata=by_option(Annotated[kind, typer.Option(*declared, **settings)]))
 
@@ -146,8 +150,11 @@ def takes(
 ) -> Callable[[Callable[Concatenate[_Options, _Rest], None]], Callable[..., None]]:
     """Give a verb the fields of a dataclass as its options: Python and the command line have one list.
 
-    The verb gets the dataclass as its first argument. Fields without `by_option`, and those that it is
-    `without`, keep their defaults.
+    The verb gets the dataclass as its first argument. Fields without `by_option` are for Python alone and
+    keep their defaults.
+
+    Args:
+        without: Fields that this verb does not take.
     """
     declared = [
         each

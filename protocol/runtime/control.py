@@ -25,10 +25,13 @@ ends the party's run; the transcript is kept.
 
 
 class Control:
-    """A party's link to its caller: it reports progress to `watch`, if given, and can be told to stop.
+    """A party's link to its caller: it reports progress, and can be told to stop.
 
     `stop` in any thread stops it, and so do SIGTERM and SIGINT while its loop runs in the main thread. Each
     sets a flag, so that no write is interrupted.
+
+    Args:
+        watch: Gets events; None: nobody does.
     """
 
     def __init__(self, watch: Watch | None = None) -> None:

@@ -79,8 +79,9 @@ class DrawnAhead(Closing):
     def expect(self, draw: Draw, count: int) -> None:
         """Have `count` more vectors like `draw` drawn, after those already expected.
 
-        Noise that the source lacks is a `ConfigError`; a negative count, or a closed source, a
-        `LocalProtocolError`.
+        Raises:
+            ConfigError: The source has no such noise.
+            LocalProtocolError: `count` is negative, or this source is closed.
         """
         if count < 0:
             raise LocalProtocolError(f"{count} draws of noise were expected.")
@@ -118,7 +119,12 @@ class DrawnAhead(Closing):
             self._end_turn()
 
     def random_bytes(self, count: int) -> bytes:
-        """Fresh bytes from the source, at least one; raises as `draw`."""
+        """Fresh bytes from the source.
+
+        Raises:
+            LocalProtocolError: `count` is less than 1, or this source is closed.
+            Exception: As `draw`.
+        """
         with self._changed:
             self._take_turn(None)
             self._busy = True
@@ -224,7 +230,11 @@ class DrawnAhead(Closing):
 
 
 def expect_noise(ahead: DrawnAhead, session: Session, *, drawn: int) -> None:
-    """Have the noise of all releases drawn, except those for which it was `drawn` before."""
+    """Have the noise of all remaining releases drawn.
+
+    Args:
+        drawn: Number of releases whose noise was drawn before.
+    """
     summary, settlement = session.summary, session.settlement
     if settlement is not None:
         ahead.expect(settlement.draw, 0 if drawn == session.owners_releases else 1)

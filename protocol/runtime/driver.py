@@ -230,7 +230,10 @@ class Driver:
         """Bring machine and numerics to where a transcript ends, before anything else is fed.
 
         Nothing is resent unasked: peers say hello again, and the driver sends the frames that they lack from
-        the stored bytes. Errors are those of `Replay.step`.
+        the stored bytes.
+
+        Raises:
+            ReplayDivergence, DataError: As `Replay.step`.
         """
         replay = Replay(self.machine, read, self._numerics.restore)
         for record in records:

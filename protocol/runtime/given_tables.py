@@ -36,9 +36,13 @@ def place_of(given: object, state: Path, name: str) -> Path | None:
 
 
 def needs_ledger(what: str, ledger: Path | None) -> None:
-    """Refuse a table, given as the argument `what`, without a ledger, with a `ConfigError`.
+    """Refuse a table without a ledger: one beside the copy would be forgotten with the session.
 
-    A ledger beside the copy would be forgotten with the session.
+    Args:
+        what: The argument that the table came in.
+
+    Raises:
+        ConfigError: There is none.
     """
     if ledger is None:
         raise ConfigError(

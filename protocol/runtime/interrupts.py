@@ -132,7 +132,12 @@ def _open_what_is_closed() -> None:
 
 
 def end_interrupted(*, as_json: bool, notes: Sequence[str] = ()) -> NoReturn:
-    """End as Ctrl-C does, with lines about what is left behind, and the error as JSON if `as_json`."""
+    """End the process as Ctrl-C does.
+
+    Args:
+        as_json: Also print the error as one JSON object on stdout.
+        notes: Lines about what was or was not left behind.
+    """
     _say_error("Interrupted", "\n".join(("Interrupted.", *notes)), INTERRUPTED, as_json=as_json)
     sys.exit(INTERRUPTED)
 

@@ -59,10 +59,13 @@ def new_keypair() -> KeyPair:
 
 
 def curve_fingerprints(curve: bytes) -> tuple[str, str]:
-    """The fingerprints of the two identities that can have an X25519 public key, any 32 bytes.
+    """The fingerprints of the two identities that can have an X25519 public key.
 
     Operators see them for a stranger's connection, as they know parties by their identities. The two differ
     in the sign of x, which the map from Ed25519 forgets: y = (u − 1)/(u + 1) (RFC 7748, section 4.1).
+
+    Args:
+        curve: 32 bytes, any that a stranger sent as its key.
     """
     u = int.from_bytes(curve, "little") % 2**255
     y = (u - 1) * pow(u + 1, _FIELD - 2, _FIELD) % _FIELD
@@ -71,7 +74,11 @@ def curve_fingerprints(curve: bytes) -> tuple[str, str]:
 
 
 def write_secret(path: Path, pair: KeyPair) -> None:
-    """Write a pair to a new private file; `KeyFileError` if it exists already, or cannot be written."""
+    """Write a pair to a new file that only its owner can read.
+
+    Raises:
+        KeyFileError: The file exists already, or cannot be written.
+    """
     _create(path, f"{_SECRET_TAG} {_FORMAT} {pair.secret} {pair.public}\n", SECRET_MODE)
 
 
@@ -83,8 +90,9 @@ def write_public(path: Path, key: PublicKey) -> None:
 def read_secret(path: Path) -> KeyPair:
     """The pair of a secret key file.
 
-    If it is missing, can be read by anyone but its owner, or is malformed, this is a `KeyFileError`. A file
-    of root's that only the process's own group may read is accepted: so an orchestrator mounts secrets.
+    Raises:
+        KeyFileError: The file is missing, can be read by anyone but its owner, or is malformed. One of root's
+            that only the process's own group may read is taken: so an orchestrator mounts secrets.
     """
     words = _read(path, _SECRET_TAG, 2, private=True)
     try:
@@ -97,7 +105,11 @@ def read_secret(path: Path) -> KeyPair:
 
 
 def read_public(path: Path) -> PublicKey:
-    """The key of a public key file; `KeyFileError` if it is missing or malformed."""
+    """The key of a public key file.
+
+    Raises:
+        KeyFileError: The file is missing or malformed.
+    """
     words = _read(path, _PUBLIC_TAG, 1, private=False)
     try:
         return PublicIdentity(words[0])

@@ -52,7 +52,8 @@ __all__ = [
 def beginning(path: Path) -> str:
     """The digest of a transcript's first record, in hexadecimal, which no other transcript has.
 
-    It is empty without a record: such a transcript was cut off before anything left.
+    Returns:
+        Empty without a record: such a transcript was cut off before anything left.
     """
     if not path.exists() or path.stat().st_size == 0:
         return ""
@@ -71,7 +72,10 @@ def claimed(state: Path, party: str) -> Iterator[None]:
     """Claim a party's state directory for one process, before anything in it changes.
 
     The transcript is opened later, after data were read and a session was rehearsed. Directories that cannot
-    be made or written to fail there. If another process of the party has it, this is a `ConfigError`.
+    be made or written to fail there.
+
+    Raises:
+        ConfigError: Another process of the party has it.
     """
     path, descriptor = state / f".{party}.lock", None
     missing = [each for each in (state, *state.parents) if not each.exists()]
@@ -151,10 +155,14 @@ def transcript_header(session: Session, role: str, party: str) -> Header:
 
 
 def check_transcript(path: Path, header: Header) -> None:
-    """Refuse to continue a transcript that is not this party's of this session, by the header of a new one.
+    """Refuse to continue a transcript that is not this party's of this session.
 
-    If it is of another session or party, or of another version of hushbid, this is a `ConfigError`; if it
-    cannot be read, `TranscriptDamaged`.
+    Args:
+        header: The header of a new one (`transcript_header`).
+
+    Raises:
+        ConfigError: It is of another session or party, or of another version of hushbid.
+        TranscriptDamaged: It cannot be read.
     """
     with TranscriptReader(path) as reader:
         there = reader.header
@@ -226,8 +234,12 @@ def own_keys(
 ) -> KeyPair | None:
     """The party's keys; None in an insecure session.
 
-    If the file cannot be used, this is a `KeyFileError`; if none is named, or it holds another key than the
-    roster's, `expected`, a `ConfigError`.
+    Args:
+        expected: The party's public key on the roster.
+
+    Raises:
+        KeyFileError: The key file cannot be used.
+        ConfigError: No key file is named, or it holds another key than the roster's.
     """
     if session.file.network.insecure:
         return None

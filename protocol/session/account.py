@@ -30,8 +30,10 @@ def account_numbers(
 ) -> dict[str, Any]:
     """The fields of an account that say what points are worth, by name.
 
-    `wins` are the points that count, `first_weights` those of round 1; `noise` is a private settlement's, and
-    empty for an exact one.
+    Args:
+        wins: The points that count.
+        first_weights: The weights of round 1.
+        noise: The noise of a private settlement; empty if the settlement is exact.
     """
     owners = session.file.owners
 

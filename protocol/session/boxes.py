@@ -15,8 +15,9 @@ __all__ = ["boxed"]
 def boxed(session: Session, dataset: Dataset) -> Dataset:
     """An owner's dataset with labels and identifiers packed as they travel.
 
-    If a point with these does not fit into a box, or they are longer than any that may travel, this is a
-    `DataError`.
+    Raises:
+        DataError: A point with its label and identifier does not fit into a box, or a label and an identifier
+            are longer than any that may travel.
     """
     if not session.rule.sealed:
         return dataset.within(limits.MAX_ATTRIBUTES)

@@ -75,7 +75,8 @@ class PrivacyStatement(Figures):
     def promised(self, *, relation: bool) -> str:
         """The guarantee in words; where something stands against it, with what secret noise would give.
 
-        With `relation` it says which datasets are neighbours, on a line of its own.
+        Args:
+            relation: Whether to say which datasets are neighbours, on a line of its own.
         """
         if self.epsilon is None:
             return "nothing"

@@ -74,7 +74,11 @@ def odometers(session: Session, rounds: int, *, settled: bool) -> tuple[Odometer
 
 
 def promised(session: Session, protects: str) -> Odometer | None:
-    """The odometer of all rounds that a session will have, for `OWNERS_DATA` or `CONSUMERS_DATA`; or None."""
+    """The odometer of all rounds that a session will have; None if it promises nothing.
+
+    Args:
+        protects: `hushbid.protocol.session.guarantee.OWNERS_DATA` or `CONSUMERS_DATA`.
+    """
     if any(whose == protects for whose, _ in objections(session)):
         return None
     if protects == CONSUMERS_DATA:

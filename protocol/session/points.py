@@ -159,7 +159,15 @@ class Signatures:
     def hold_all(
         self, owner: str, bid_round: int, handles: Sequence[int], brought: BroughtPoints
     ) -> Sequence[bool]:
-        """Whether an owner signed each point of a message, (n,), by its numbers, before padding."""
+        """Whether an owner signed each sealed point of one message.
+
+        Args:
+            handles: The owner's number of each, without padding, n of them.
+            brought: The points, padding after them.
+
+        Returns:
+            Shape (n,).
+        """
         held = brought.held
         if isinstance(held, SealedCandidate):
             return [self.hold(owner, bid_round, handle, held) for handle in handles]
@@ -207,7 +215,10 @@ def _digests(joined: bytes) -> Iterator[bytes]:
 def signs_head(session: Session, party: str, head: bytes, signature: bytes) -> bool:
     """Whether a party signed the head of its transcript; if nobody has keys, whether the signature is empty.
 
-    The party is "curator", "consumer", or an owner's name. Head, 32 bytes, and signature are as claimed.
+    Args:
+        party: "curator", "consumer", or an owner's name.
+        head: The head that it claims, 32 bytes.
+        signature: The signature that it claims.
     """
     if session.keyless:
         return not signature
@@ -231,8 +242,9 @@ def signs_rows(session: Session, owner: str, commitment: Commitment) -> bool:
 def check_weights(weights: npt.NDArray[Any], session: Session) -> None:
     """Refuse a broadcast weight that is impossible in this session.
 
-    `RemoteProtocolError`: `MALFORMED` with another number of coordinates or type; `OVERSIZED` with a
-    coordinate over the limit.
+    Raises:
+        RemoteProtocolError: `MALFORMED`: another number of coordinates or type; `OVERSIZED`: a coordinate is
+            over the limit.
     """
     coordinates = session.weight_coordinates
     if weights.shape != (coordinates,) or weights.dtype != np.int32:
@@ -261,11 +273,18 @@ def mapped(recomputed: Features) -> npt.NDArray[np.bool_]:
 
 
 def within_bounds(space: FeatureSpace, points: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Whether each point, shape (n, columns), lies within the public bounds: shape (n,).
+    """Whether each point lies within the public bounds, by the rule of `hushbid.protocol.data.check_dataset`.
 
-    The rule is that of `hushbid.protocol.data.check_dataset`: a float32 point is compared with bounds rounded
-    to float32, as a bound saved in that type was. A value that is not finite is outside. Another shape, or a
-    dtype that is not real, is a `DataError`.
+    A float32 point is compared with bounds rounded to float32, as a bound saved in that type was.
+
+    Args:
+        points: Raw, shape (n, columns).
+
+    Returns:
+        Shape (n,); False for a point with a value that is not finite.
+
+    Raises:
+        DataError: Another shape, or a dtype that is not real.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         scaled = space.scale(points)

@@ -16,7 +16,12 @@ __all__ = ["Turns"]
 
 @dataclass(frozen=True)
 class Turns:
-    """The rounds, from 1 to T, of each owner with a cap; all other owners have every round."""
+    """The rounds of each owner.
+
+    Attributes:
+        rounds: T.
+        given: Owner with a cap → its rounds, counted from 1; all other owners have every round.
+    """
 
     rounds: int
     given: Mapping[str, frozenset[int]]

@@ -46,12 +46,20 @@ def terms_of(file: SessionFile) -> Terms:
 
 
 def bill_of(file: SessionFile, sold: Mapping[str, int]) -> Bill | None:
-    """The bill for the points `sold` by each owner, without disputed ones; None if there are no prices."""
+    """The bill of a session; None if it has no prices.
+
+    Args:
+        sold: Number of points bought from each owner, without disputed points.
+    """
     return None if file.wishes is None else Bill.of(file.wishes.prices, sold, file.wishes.budget)
 
 
 def over_budget(file: SessionFile, sold: Mapping[str, int]) -> bool:
-    """Whether the points `sold` by each owner cost more than the budget, if there is one."""
+    """Whether points cost more than the budget; there may be none.
+
+    Args:
+        sold: As `bill_of` takes it.
+    """
     made = bill_of(file, sold)
     return made is not None and made.budget is not None and made.total > made.budget
 

@@ -24,7 +24,11 @@ _SMALLEST: Final = 256
 
 
 class Copies:
-    """The copies among a pool's entries where a point is bought once; the session affects who sells."""
+    """The copies among a pool's entries, in a session that buys a point once (`session.distinct`).
+
+    Args:
+        session: The session's identifier, 16 bytes; it affects who sells.
+    """
 
     def __init__(self, session: bytes) -> None:
         self._session = session
@@ -44,7 +48,9 @@ class Copies:
     def extend(self, features: Features, ranks: npt.NDArray[np.intp]) -> Sequence[int]:
         """Take in the pool's next entries; returns those of points that have earlier entries.
 
-        `features` are φ, int16 of shape (n, d), `ranks` those of their owners, shape (n,).
+        Args:
+            features: φ, int16 of shape (n, d).
+            ranks: Ranks of their owners, shape (n,).
         """
         rows = np.ascontiguousarray(features, dtype="<i2")
         whole, width = rows.tobytes(), rows.shape[1] * rows.itemsize
@@ -81,7 +87,11 @@ class Copies:
         return self._places[int(self._points[entry])]
 
     def repeated(self, available: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
-        """The available entries, by a flag for each, whose point has an earlier available entry."""
+        """The available entries whose point has an earlier available entry.
+
+        Args:
+            available: Whether each entry is available, shape (n,).
+        """
         if len(self._entries) == len(self._ranks):
             return np.zeros(0, dtype=np.intp)
         entries = np.flatnonzero(available)

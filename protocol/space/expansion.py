@@ -65,7 +65,11 @@ class Expansion:
         self._state = hashlib.shake_256(domain + b"\0" + kind)
 
     def words(self, row: int, count: int) -> Words:
-        """The first words of row 0 to 2^64 - 1, eight bytes each, little-endian: uint64 of shape (count,)."""
+        """The first words of a row, each of eight bytes, little-endian: uint64 of shape (count,).
+
+        Args:
+            row: From 0 to 2^64 - 1.
+        """
         state = self._state.copy()
         state.update(row.to_bytes(8, "little"))
         return np.frombuffer(state.digest(8 * count), dtype="<u8").astype(np.uint64)
@@ -105,14 +109,22 @@ def normals(words: Words) -> WholeNumbers:
 
 
 def cauchys(words: Words) -> npt.NDArray[np.float64]:
-    """Standard Cauchy numbers, float64 (..., n): of words (..., 2n), the first half over the second."""
+    """Standard Cauchy numbers, float64 of shape (..., n): the ratio of two normal ones.
+
+    Args:
+        words: Shape (..., 2n): the first half of the last axis over the second.
+    """
     over, under = np.split(normals(words), 2, axis=-1)
     # IEEE 754 rounds a division of two integers alike everywhere. A zero stands for half a unit.
     return np.asarray(over / np.where(under == 0, 0.5, under))
 
 
 def cosines(turns: WholeNumbers) -> WholeNumbers:
-    """cos(2π·t/2^32) of t from 0 to 2^32 - 1, within 4 units: int64 of the same shape, in units of 2^-30."""
+    """cos(2π·t/2^32), within 4 units: int64 of the same shape, in units of 2^-30.
+
+    Args:
+        turns: t, from 0 to 2^32 - 1, in units of 2^-32 of a turn.
+    """
     quadrants, rest = turns >> COSINE_BITS, turns & (_QUARTER - 1)
     falling = (quadrants & 1) == 0  # cos(y) = sin(¼ - y) in the first quadrant, and so on by symmetry
     waves = _sines(np.where(falling, _QUARTER - rest, rest))

@@ -50,13 +50,18 @@ _MOST: Final = 2.0
 class Jitter:
     """The jitter of points in a session: a sum of 12 bytes of SHA-256, nearly normal, and bounded.
 
-    It depends on the session's identifier: points have another jitter in another session.
+    Attributes:
+        session: The session's identifier, 16 bytes; points have another jitter in another session.
     """
 
     session: bytes
 
     def of(self, features: Features) -> Jitters:
-        """Jitter by φ, int16 (n, d): int64 of shape (n,), in units of 2^-15, of magnitude 24,480 at most."""
+        """The jitter of each point: int64 of shape (n,), in units of 2^-15, of magnitude 24,480 at most.
+
+        Args:
+            features: φ, int16 of shape (n, d).
+        """
         jitters: Jitters = np.empty(len(features), dtype=np.int64)
         for start in range(0, len(features), _READ_ROWS):
             rows = slice(start, start + _READ_ROWS)

@@ -144,7 +144,14 @@ class LabelTurns:
     """θ, drawn from the seed of a map.
 
     Row f of the seed's `Expansion` in a domain of its own has a word for each corner, which gives a normal
-    number: `corners`, int64 of shape (corners, frequencies), in units of 2^-32 of a turn.
+    number.
+
+    Args:
+        frequencies: Of the map.
+        seed: The map's.
+
+    Attributes:
+        corners: int64 of shape (corners, frequencies), in units of 2^-32 of a turn.
     """
 
     def __init__(self, code: LabelCode, frequencies: int, seed: int | bytes) -> None:
@@ -154,7 +161,11 @@ class LabelTurns:
         self._amounts = not code.classes
 
     def of(self, codes: npt.NDArray[np.int64]) -> WholeNumbers:
-        """Turns by `LabelCode.codes`, in units of 2^-16: int64 (n, frequencies); 0 without a label."""
+        """The turns of points with these codes (`LabelCode.codes`), in units of 2^-16 of a turn.
+
+        Returns:
+            int64 of shape (n, frequencies); 0 for a point without a label.
+        """
         if self._amounts:
             first, last = self.corners
             places = codes[:, None]

@@ -19,7 +19,10 @@ _SHARED: Final = ("r", "r+")
 def let_go(array: npt.NDArray[Any]) -> None:
     """Give the pages of a mapped file back: they are read anew, from file or cache, when they are needed.
 
-    What was written to a mapped array, or a view of one, is kept; an array in memory stays as it is.
+    Nothing is done to an array that is in memory.
+
+    Args:
+        array: A mapped array or a view of one; what was written to it is kept.
     """
     held: Any = array
     while held is not None and not isinstance(held, mmap.mmap):

@@ -46,7 +46,12 @@ thousand rows is below the shown precision.
 
 
 def at_even_distances(rows: npt.NDArray[Any], most: int = MOST_COMPARED) -> npt.NDArray[Any]:
-    """At most `most` rows, from 1 on, evenly spaced, in order and without duplicates, from the first on."""
+    """At most that many rows, evenly spaced, in order and without duplicates; the first is among them.
+
+    Args:
+        rows: Shape (n, ...).
+        most: At least 1.
+    """
     count = len(rows)
     return rows if count <= most else rows[np.arange(most) * count // most]
 
@@ -125,7 +130,11 @@ def kernel_matrix(x: Points, gamma: float) -> Points:
 
 
 def mmd2(x: Points, y: Points, gamma: float) -> float:
-    """Biased MMD² of two sets of points (DPDS eq. 1); `DataError` if values or distances are not finite."""
+    """Biased MMD² of two sets of points (DPDS eq. 1).
+
+    Raises:
+        DataError: Also for values that are not finite, or so far apart that their distances are not.
+    """
     _check(x, y)
     with np.errstate(over="ignore", invalid="ignore"):
         within = kernel_means(x, x, gamma).mean() + kernel_means(y, y, gamma).mean()
@@ -137,11 +146,17 @@ def mmd2(x: Points, y: Points, gamma: float) -> float:
 
 
 def mmd2_curve(x: Points, y: Points, gamma: float) -> Vector:
-    """Biased MMD² of the first 1, 2, … n points of x against y: `mmd2` of every prefix, shape (n,).
+    """Biased MMD² of the first 1, 2, … n points of x against y: `mmd2` of every prefix, up to rounding.
 
     With A_i = Σ k over all pairs of the first i points, A_i - A_(i-1) is one row of kernel values, counted
-    twice except for its diagonal: all prefixes need the same n²/2 + n·m values as the last one. It raises as
-    `mmd2`.
+    twice except
+    for its diagonal: all prefixes need the same n²/2 + n·m values as the last one.
+
+    Returns:
+        Shape (n,).
+
+    Raises:
+        DataError: As `mmd2`.
     """
     _check(x, y)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -32,7 +32,11 @@ SHIFT: Final = 70
 
 
 def in_units(amount: float) -> int:
-    """An amount in ten-thousandths; ValueError if it has more than four places after the point."""
+    """An amount in ten-thousandths.
+
+    Raises:
+        ValueError: It has more than four places after the point.
+    """
     units = round(amount * UNITS)
     if units / UNITS != amount:
         raise ValueError("has more than four places after the point")
@@ -55,7 +59,11 @@ def per_price(score: int, units: int) -> int:
 
 @dataclass(frozen=True)
 class Prices:
-    """Price of a point, in ten-thousandths, by the owner's rank: its place among the sorted names."""
+    """Price of a point, by owner.
+
+    Attributes:
+        units: In ten-thousandths, by the owner's rank: its place among the sorted names.
+    """
 
     units: tuple[int, ...]
 
@@ -92,9 +100,13 @@ class BillLine(Figures):
 
 @figures(frozen=True, slots=True)
 class Bill(Figures):
-    """Points bought of each owner, cost, and budget, if any.
+    """The points bought from each owner, and their cost. Paying an owner by it tells it how many were bought.
 
-    Who is paid by it learns how many were bought.
+    Attributes:
+        owners: Each owner's line.
+        points: How many all sold.
+        total: What these cost.
+        budget: What they may cost at most; None: anything.
     """
 
     owners: Mapping[str, BillLine]
@@ -106,8 +118,10 @@ class Bill(Figures):
     def of(cls, prices: Mapping[str, float], sold: Mapping[str, int], budget: float | None) -> Self | None:
         """The bill for these points; None without prices.
 
-        Prices, and the numbers `sold`, are by owner; those that sold none may be left out. The points may
-        cost `budget` at most; None: anything.
+        Args:
+            prices: By owner; none: the session has no prices.
+            sold: How many points are to be paid for, by owner; owners that sold none may be left out.
+            budget: What they may cost at most; None: anything.
         """
         if not prices:
             return None
@@ -121,7 +135,11 @@ class Bill(Figures):
         )
 
     def sentence(self, name: Callable[[str], str] = str) -> str:
-        """The bill for people; `name` gives what they read for an owner."""
+        """The bill for people.
+
+        Args:
+            name: What people read for an owner.
+        """
         within = "" if self.budget is None else f", of a budget of {self.budget:,.2f}"
         owed = [
             f"{name(owner)}: {line.points} at {line.price:g} = {line.amount:,.2f}"

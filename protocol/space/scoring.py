@@ -127,10 +127,14 @@ class Points:
         self._withdrawn.add(entry)
 
     def herd(self, values: Valued, mean: Totals, count: int) -> tuple[int, ...]:
-        """Entries that are not withdrawn, at most `count`, chosen by running sums towards the mean, (width,).
+        """Entries that are not withdrawn, chosen by running sums (`hushbid.protocol.space.herding`).
 
         Those that are withdrawn were chosen before them, for the same mean. Of more than `MOST_WEIGHED`, a
         part is compared (`shortlisted`).
+
+        Args:
+            mean: a, shape (width,).
+            count: The most to choose.
         """
         left = np.ones(len(self._features), dtype=np.bool_)
         left[self._withdrawn.entries] = False
@@ -206,8 +210,10 @@ class Pool:
     def extend(self, features: Features, ranks: npt.NDArray[np.intp], jitters: Jitters | None = None) -> None:
         """Add points, numbered on from the existing ones. A copy of a withdrawn point is withdrawn.
 
-        `features` are φ, int16 of shape (n, d), `ranks` those of their owners, shape (n,), and `jitters`
-        their jitter where it is known, shape (n,).
+        Args:
+            features: φ, int16 of shape (n, d).
+            ranks: Ranks of their owners, shape (n,).
+            jitters: Their jitter where it is known, shape (n,); None: it is computed.
         """
         if not len(ranks):
             return
@@ -354,10 +360,13 @@ class Pool:
 
 
 def score_bound(weights: Weights, coordinate_bound: float, jitter: Jitter | None) -> int:
-    """Upper bound on the magnitude of scores under a broadcast weight, in units of 2^-37; at least 1.
+    """Upper bound on the magnitude of scores under a weight, in units of 2^-37; at least 1.
 
-    It follows from public numbers, `coordinate_bound` at least the largest |φ_i|, and the weight by integer
-    arithmetic, so it is the same for everybody.
+    It follows from public numbers and the weight by integer arithmetic, so it is the same for everybody.
+
+    Args:
+        weights: As broadcast, in units of 2^-22: shape (d,), or (d + 1,) with jitter.
+        coordinate_bound: At least the largest |φ_i| (`FeatureSpace.coordinate_bound`).
     """
     magnitudes = np.abs(weights.astype(np.int64))
     added = 0 if jitter is None else int(magnitudes[-1]) * LARGEST_JITTER

@@ -124,10 +124,13 @@ class _Block(NamedTuple):
 
 
 class GrowingScreen:
-    """Screens a table that grows, in float32; `norm_bound` is at least the largest ‖φ‖.
+    """Screens a table that grows, in float32.
 
     Features are exact in float32; γ_{d+2}·Σ|w_i||φ_i| ≤ γ_{d+2}·‖w‖·‖φ‖ bounds the rounding of w, and of d
     products and their sum in any order.
+
+    Args:
+        norm_bound: At least the largest ‖φ‖.
     """
 
     def __init__(self, dimension: int, *, norm_bound: float) -> None:
@@ -187,7 +190,11 @@ class ValueScreen:
     def bounds(
         self, weights: npt.NDArray[np.float64]
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Scores yᵀw of all rows from below and above, (n,) each; w are whole numbers below 2^53."""
+        """Scores yᵀw of all rows from below and from above, each of shape (n,).
+
+        Args:
+            weights: Whole numbers below 2^53, shape (width,).
+        """
         coarse = max(1.0, float(np.abs(weights).max())) / _LEVELS
         fine = coarse / (2 * _LEVELS)
         query = np.zeros((2, self._depth), dtype=np.int8)

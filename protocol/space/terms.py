@@ -24,8 +24,10 @@ _ROUNDING: Final = 2.0**-50
 class Terms:
     """The public terms of a purchase; None: there is no such bound.
 
-    `budget` is the most that all points may cost, in units of `hushbid.protocol.space.prices`. Prices, and
-    `caps` on what an owner may sell, are by the owner's rank.
+    Attributes:
+        prices: By the owner's rank.
+        budget: The most that all points may cost, in units of `hushbid.protocol.space.prices`.
+        caps: By the owner's rank, the most points that it may sell.
     """
 
     prices: Prices | None = None
@@ -137,9 +139,12 @@ class Purse:
         offered: npt.NDArray[np.bool_],
         tie: Callable[[int], tuple[bytes, int]],
     ) -> int:
-        """The offered point, at least one, that comes first: by score, or by `Prices.per_price`.
+        """The offered point that comes first: by score, or by score for the price (`Prices.per_price`).
 
-        Scores are whole numbers below 2^53, shape (n,); `tie` orders points of equal worth.
+        Args:
+            scores: Whole numbers below 2^53, shape (n,).
+            offered: At least one.
+            tie: Orders points of equal worth.
         """
         prices, ranks = self._terms.prices, self._ranks
         if prices is None:

@@ -19,10 +19,11 @@ __all__ = ["environment_differences", "environment_fingerprint"]
 
 
 def environment_fingerprint() -> dict[str, Value]:
-    """Python, numpy, BLAS and processor features of this process, as text and sequences of text.
+    """Python, numpy, BLAS and processor features of this process.
 
-    The keys are ``python``, ``machine``, ``numpy``, ``blas`` (name, version and chosen kernels of each loaded
-    BLAS), and ``cpu`` (features that numpy's own kernels use).
+    Returns:
+        A map of text and sequences of text: ``python``, ``machine``, ``numpy``, ``blas`` (name, version and
+        chosen kernels of each loaded BLAS), ``cpu`` (features that numpy's own kernels use).
     """
     build = np.show_config(mode="dicts")
     with LIBRARIES:
@@ -47,10 +48,13 @@ def environment_fingerprint() -> dict[str, Value]:
 
 
 def environment_differences(recorded: Fields) -> dict[str, dict[str, Value]]:
-    """By key, what was `recorded` in a transcript's environment and what is `here`, where they differ.
+    """Differences between the environment of a transcript and this process's.
 
     A process names its loaded BLAS libraries, and a replay needs fewer than the party did. If one names a
     subset of the other's, they count as equal.
+
+    Returns:
+        By key, a map of what was `recorded` and what is `here`.
     """
     here = environment_fingerprint()
     return {

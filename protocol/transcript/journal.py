@@ -61,7 +61,11 @@ class _Chain:
         self._pending: list[bytes] = []
 
     def append(self, now: float, event: Item, effects: Sequence[Item]) -> None:
-        """Encode a record and hold it until the next commit, or raise `LocalProtocolError`, unchanged."""
+        """Encode one record and hold it until the next commit.
+
+        Raises:
+            LocalProtocolError: Part of it cannot be recorded; the journal is unchanged.
+        """
         encoded, head = encode_record(self.count, now, event, effects, previous=self.head, salts=self._salts)
         self._pending.append(encoded)
         self.head = head
@@ -196,8 +200,9 @@ class Journal(_Chain):
     def commit(self) -> None:
         """Write every appended record in one write and, with durability "fsync", wait for the disk.
 
-        If the disk is full or fails, this is `TranscriptUnwritable`: the file ends with the last committed
-        record, the others are kept, and a later commit tries again.
+        Raises:
+            TranscriptUnwritable: The disk is full or fails. The file ends with the last committed record, the
+                others are kept, and a later commit tries again.
         """
         if not self._pending:
             return
@@ -209,8 +214,9 @@ class Journal(_Chain):
     def close(self) -> None:
         """Commit, wait for the disk whatever the durability, and close the file.
 
-        If the records could not be written, this is `TranscriptUnwritable`: the file stays open, and closing
-        can be retried.
+        Raises:
+            TranscriptUnwritable: The records could not be written. The file stays open, and closing can be
+                retried.
         """
         if self._closed:
             return

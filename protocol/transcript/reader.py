@@ -46,7 +46,13 @@ _ADVICE_OTHER: Final = "Name a file that a hushbid party has recorded."
 
 
 class Mark(NamedTuple):
-    """How far a transcript was read, in records and bytes, and the chain's digest: a reader goes on here."""
+    """How far a transcript was read: from here a later reader goes on.
+
+    Args:
+        head: The chain's digest up to here.
+        records: Records before it.
+        offset: Bytes before it, the header and whole records alone.
+    """
 
     header: Header
     head: bytes

@@ -89,7 +89,12 @@ class Header(NamedTuple):
 
 
 class RecordedItem(NamedTuple):
-    """An item that was read back: private fields that are present, and commitments of all of them."""
+    """An item that was read back.
+
+    Args:
+        private: The private fields that are present.
+        commitments: Commitment of every private field, present or not.
+    """
 
     kind: str
     public: Fields
@@ -138,7 +143,11 @@ class RecordLengths(NamedTuple):
 
 
 def encode_header(header: Header) -> tuple[bytes, bytes]:
-    """A transcript's first bytes, with their digest; `LocalProtocolError` if one cannot be encoded."""
+    """The first bytes of a transcript, digest included, and that digest.
+
+    Raises:
+        LocalProtocolError: The environment has a value that cannot be encoded.
+    """
     body = pack_value(header._asdict())
     lead = _PREAMBLE.pack(MAGIC, *FORMAT, len(body)) + body
     digest = hashlib.sha256(lead).digest()
@@ -160,7 +169,11 @@ def header_digest(preamble: Preamble, body: bytes) -> bytes:
 
 
 def decode_header(body: bytes) -> Header:
-    """The header of `body`, else `MalformedRecord`; keys that a newer minor version adds are ignored."""
+    """The header that `body` encodes. Keys that a newer minor version adds are ignored.
+
+    Raises:
+        MalformedRecord: It is no header.
+    """
     try:
         fields = unpack_value(body)
     except ValueError as error:
@@ -282,8 +295,10 @@ def _refusal(number: int, items: Sequence[Item]) -> LocalProtocolError:
 def decode_frame(frame: bytes) -> RecordLengths:
     """The lengths that a record begins with.
 
-    Their checksum distinguishes a damaged length from a record that was cut short. If it does not hold, or a
-    length is over its limit, this is a `MalformedRecord`.
+    Their checksum distinguishes a damaged length from a record that was cut short.
+
+    Raises:
+        MalformedRecord: The checksum does not hold, or a length is over its limit.
     """
     public_bytes, private_bytes, checksum = _FRAME.unpack(frame)
     if crc32(frame[: _LENGTHS.size]) != checksum:
@@ -294,9 +309,14 @@ def decode_frame(frame: bytes) -> RecordLengths:
 
 
 def decode_record(frame: RecordLengths, rest: bytes, *, number: int, previous: bytes) -> Record:
-    """Check and decode the record of that number from the `frame.remaining` bytes after its frame.
+    """Check and decode one record.
 
-    If its digest or a commitment does not hold, or it is no record, this is a `MalformedRecord`.
+    Args:
+        rest: The `frame.remaining` bytes after the frame.
+        number: The required number.
+
+    Raises:
+        MalformedRecord: Its digest or a commitment does not hold, or it is no record.
     """
     public = rest[: frame.public_bytes]
     end = frame.public_bytes + frame.private_bytes

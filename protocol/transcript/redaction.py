@@ -64,7 +64,12 @@ def redact(path: Path, write: Callable[[bytes], object]) -> Redaction:
 
 
 def redact_record(frame: RecordLengths, rest: bytes, *, private_fields: int) -> bytes:
-    """A record, `rest` after its frame, without the salts and values of so many private fields."""
+    """A whole record without the salts and values of its private fields.
+
+    Args:
+        rest: The `frame.remaining` bytes after the frame.
+        private_fields: Number of private fields of its event and effects.
+    """
     private = _TAKEN_OUT * private_fields
     lengths = _LENGTHS.pack(frame.public_bytes, len(private))
     public = rest[: frame.public_bytes]

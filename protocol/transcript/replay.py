@@ -83,7 +83,11 @@ class EventReader:
         self._box = box
 
     def __call__(self, item: RecordedItem) -> Event:
-        """The recorded event; `DataError` if its kind is unknown, or it is redacted or malformed."""
+        """The recorded event.
+
+        Raises:
+            DataError: Its kind is unknown, or it is redacted or malformed.
+        """
         if item.redacted:
             raise DataError(
                 f"The {item.kind} has no private values: the transcript is redacted.",
@@ -111,7 +115,12 @@ class EventReader:
 
 
 class Replay:
-    """Steps a fresh machine through its transcript; `restore` takes up the results of computations."""
+    """Steps a machine through its transcript.
+
+    Args:
+        machine: A fresh one, of the same session.
+        restore: Takes up the result of each computation; None: nothing is kept.
+    """
 
     def __init__(self, machine: Machine, read: EventReader, restore: Restore | None = None) -> None:
         self.machine = machine
@@ -124,8 +133,9 @@ class Replay:
     def step(self, record: Record) -> list[Effect]:
         """Feed one record, compare everything that follows, and return the effects without computations.
 
-        Effects that differ from the recorded ones are `ReplayDivergence`, a record that cannot be read is a
-        `DataError`.
+        Raises:
+            ReplayDivergence: The machine's effects differ from the recorded ones.
+            DataError: The record cannot be read.
         """
         recorded = deque(record.effects)
         effects: list[Effect] = []

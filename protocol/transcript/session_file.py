@@ -25,16 +25,26 @@ _HIDDEN = 0
 
 
 def started(file: SessionFile, data: bytes = b"") -> Started:
-    """The first event of a party: its session file, with the seeds private, and its data's digest, if any."""
+    """The first event of a party.
+
+    Args:
+        file: The session file; its seeds become private.
+        data: Digest of the party's data; empty if it has none.
+    """
     configuration: dict[str, Any] = file.in_force()
     seeds = {name: configuration[name].pop("seed", None) for name in _SEEDED}
     return Started(configuration, seeds, data)
 
 
 def check_same_start(recorded: RecordedItem, now: Started) -> None:
-    """Refuse to continue a transcript with other time limits or data than in `now`, the first event of today.
+    """Refuse to continue a transcript with other time limits or data.
 
-    Another `[timeouts]`, whose keys are named, is a `ConfigError`; other data are a `DataError`.
+    Args:
+        now: The first event that the party would have now.
+
+    Raises:
+        ConfigError: `[timeouts]` differs; it names the keys.
+        DataError: The data differ.
     """
     there, here = recorded.public.get("configuration"), now.configuration
     before = there.get("timeouts") if isinstance(there, Mapping) else None
@@ -56,7 +66,8 @@ def check_same_start(recorded: RecordedItem, now: Started) -> None:
 def recorded_session(event: RecordedItem) -> SessionFile:
     """The session file of a transcript's first event; the seeds are 0 if the transcript is redacted.
 
-    An event without one, or with one that this version cannot read, is a `DataError`.
+    Raises:
+        DataError: The event has no session file, or one that this version cannot read.
     """
     configuration = event.public.get("configuration")
     if event.kind != Started.KIND or not isinstance(configuration, Mapping):
@@ -85,10 +96,14 @@ def recorded_session(event: RecordedItem) -> SessionFile:
 
 
 def recorded_digest(event: RecordedItem, version: int) -> bytes:
-    """The session's digest, from a transcript's first event with its seeds, by a version of the protocol.
+    """The session's digest, from a transcript's first event, by a version of the protocol.
 
-    An event without a session file, or with one that this version cannot read, and a version later than ours,
-    are a `DataError`.
+    Args:
+        event: The first event, with its seeds.
+
+    Raises:
+        DataError: The event has no session file, or one that this version cannot read; or the version is
+            later than ours.
     """
     if version > max(VERSIONS):
         raise DataError(

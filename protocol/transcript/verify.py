@@ -48,7 +48,12 @@ class Signature(StrEnum):
 
 
 class SignedHead(NamedTuple):
-    """A head that a party signed, its own or received, with the outcome by the curator's message, if any."""
+    """A head that a party signed, in its own transcript or as received.
+
+    Args:
+        head: Digest of the chain of the party's transcript.
+        outcome: How the session ended, by the curator's message; otherwise empty.
+    """
 
     party: str
     record: int
@@ -58,7 +63,12 @@ class SignedHead(NamedTuple):
 
 
 class Contradiction(NamedTuple):
-    """A contradiction in a transcript whose chain holds: the record, -1 for the header, and a sentence."""
+    """A contradiction in a transcript whose chain holds.
+
+    Args:
+        record: Number of the record; -1 for the header.
+        what: The problem, in a sentence.
+    """
 
     record: int
     what: str
@@ -145,7 +155,11 @@ def verify(path: Path, observe: Callable[[Record], None] | None = None) -> Verif
 
 
 def frame_of(item: RecordedItem) -> RecordedFrame | None:
-    """The sent or received frame, if there; `MalformedRecord` if an item of its kind never had one."""
+    """The sent or received frame; None for other items, and if it was removed.
+
+    Raises:
+        MalformedRecord: The item is of a frame's kind, but has no frame.
+    """
     if item.kind not in _FRAMES or "frame" in item.redacted:
         return None
     fields = item.private.get("frame")

@@ -55,10 +55,14 @@ class OversizedArray(ArrayError):
 
 
 def pack_array(array: Array) -> bytes:
-    """The one encoding of an array of an allowed dtype in little-endian byte order, in any memory layout.
+    """The one encoding of an array, as described at the top of this module.
 
-    Too many or too long axes are an `OversizedArray`; another dtype, or a float that is not finite, an
-    `ArrayError`.
+    Args:
+        array: Of an allowed dtype in little-endian byte order, finite; in any memory layout.
+
+    Raises:
+        OversizedArray: Too many or too long axes.
+        ArrayError: Another dtype, or a float that is not finite.
     """
     code = _CODES.get(array.dtype)
     if code is None:
@@ -113,7 +117,11 @@ def unpack_array(payload: bytes) -> Array:
 
 
 def unpack_extension(code: int, payload: bytes) -> Array:
-    """The array of a msgpack extension of type `ARRAY_EXT`; else a ValueError, or as `unpack_array`."""
+    """The array of a msgpack extension.
+
+    Raises:
+        ValueError: It has another type than `ARRAY_EXT`, or as `unpack_array`.
+    """
     if code != ARRAY_EXT:
         raise ValueError(f"unknown extension type {code}")
     return unpack_array(payload)

@@ -136,7 +136,11 @@ class BroughtPoints:
 
 
 def points_of(message: Bid | Batch) -> BroughtPoints | None:
-    """The points of a message, whose arrays' lengths must match its handles; None for a bid without."""
+    """The points of a message; None for a bid without.
+
+    Args:
+        message: The lengths of a batch's arrays must match its handles.
+    """
     if isinstance(message, Bid):
         return None if message.candidate is None else BroughtPoints(message.candidate)
     submitted = isinstance(message, Submission)
@@ -144,7 +148,11 @@ def points_of(message: Bid | Batch) -> BroughtPoints | None:
 
 
 def bids_of(message: Bid | Batch) -> tuple[PointBid, ...]:
-    """The bids of a message as in `points_of`: a batch's one by one, padding as exhausted bids."""
+    """The bids of a message: a batch's one by one, padding as exhausted bids.
+
+    Args:
+        message: As `points_of` takes it.
+    """
     return tuple(_bids_of(message))
 
 

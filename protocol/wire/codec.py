@@ -112,7 +112,11 @@ class Frame(NamedTuple):
 
 
 def encode_frame(frame: Frame) -> bytes:
-    """The frame's bytes; `LocalProtocolError` if it is longer than peers accept."""
+    """The frame's bytes.
+
+    Raises:
+        LocalProtocolError: The frame is longer than peers accept.
+    """
     length = HEADER_BYTES + len(frame.body)
     if length > limits.MAX_FRAME_BYTES:
         raise LocalProtocolError(
@@ -123,7 +127,11 @@ def encode_frame(frame: Frame) -> bytes:
 
 
 def decode_frame(data: bytes) -> Frame:
-    """The parts of a frame; `RemoteProtocolError`: `MAGIC`, `VERSION`, `OVERSIZED` or `MALFORMED`."""
+    """The parts of a frame, without decoding the body.
+
+    Raises:
+        RemoteProtocolError: `MAGIC`, `VERSION`, `OVERSIZED` or `MALFORMED`.
+    """
     if len(data) > limits.MAX_FRAME_BYTES:
         raise RemoteProtocolError(
             Offence.OVERSIZED, f"A frame of {len(data)} bytes is over the limit of {limits.MAX_FRAME_BYTES}."
@@ -205,7 +213,9 @@ def encode_message(message: Message) -> bytes:
 def decode_message(direction: Direction, body: bytes) -> Message:
     """The message in a body.
 
-    `RemoteProtocolError` (`OVERSIZED`, `MALFORMED` or `NOT_CANONICAL`) names fields, never their values.
+    Raises:
+        RemoteProtocolError: `OVERSIZED`, `MALFORMED` or `NOT_CANONICAL`. The text names fields, never their
+            values.
     """
     message = read_message(direction, body)
     if encode_message(message) != body:

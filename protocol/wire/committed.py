@@ -38,7 +38,11 @@ class Roots(Message):
     """K signatures of the owners, of 64 bytes each."""
 
     def of(self, owners: Sequence[str]) -> dict[str, Commitment]:
-        """What each owner that came in time committed to, by the K names of all owners, sorted."""
+        """What each owner that came in time committed to.
+
+        Args:
+            owners: Their names, sorted; K of them.
+        """
         parts = zip(owners, _parts(self.roots, 32), _parts(self.signatures, 64), strict=True)
         return {
             owner: Commitment.model_construct(root=root, signature=signature)

@@ -30,7 +30,8 @@ class Link:
     def is_new(self, sequence: int) -> bool:
         """Whether a sequenced frame is the next one; False for a repeated one.
 
-        If frames before it are missing, this is a `RemoteProtocolError` (`SEQUENCE`).
+        Raises:
+            RemoteProtocolError: `SEQUENCE`: frames before it are missing.
         """
         if sequence > self.received + 1:
             raise RemoteProtocolError(
@@ -67,7 +68,11 @@ class Link:
             self.held.popleft()
 
     def give_out(self, kind: str, body: bytes) -> int:
-        """Number a frame, hold it, return its sequence; `LocalProtocolError` if too many are held."""
+        """Number a frame and hold it; returns its sequence.
+
+        Raises:
+            LocalProtocolError: More frames are held than the protocol's turns can leave unacknowledged.
+        """
         if len(self.held) >= limits.MAX_HELD_PER_PEER:
             raise LocalProtocolError(f"{len(self.held)} frames are unacknowledged by one peer.")
         self.sent += 1

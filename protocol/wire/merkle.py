@@ -22,7 +22,11 @@ _NOTHING: Final = bytes(NODE_BYTES)
 
 
 class Tree:
-    """The tree over one or more digests of 32 bytes, in order."""
+    """The tree over some digests, in order.
+
+    Args:
+        leaves: Of 32 bytes each, at least one.
+    """
 
     def __init__(self, leaves: Sequence[bytes]) -> None:
         self._levels = [list(leaves)]
@@ -46,9 +50,11 @@ class Tree:
 
 
 def root_of(leaf: bytes, place: int, path: bytes) -> bytes:
-    """The root that a leaf at this place leads to by this path (`Tree.path`), a whole number of nodes.
+    """The root that a leaf at this place leads to by this path.
 
-    The place is counted from 0, and has no meaning beyond the path's length.
+    Args:
+        place: From 0; of no meaning beyond the path's length.
+        path: A whole number of nodes (`Tree.path`).
     """
     node, begun = leaf, _BEGUN.copy
     for at in range(0, len(path), NODE_BYTES):

@@ -494,7 +494,15 @@ def boxes_of(message: Message) -> tuple[bytes, ...]:
 
 
 def with_boxes(message: Message, box: Callable[[bytes], bytes]) -> Message:
-    """An owner's message with its boxes, at least one, replaced by what `box` returns; TypeError without."""
+    """An owner's message with its boxes replaced.
+
+    Args:
+        message: With at least one box (`boxes_of`).
+        box: Returns the replacement of each.
+
+    Raises:
+        TypeError: The message has no box.
+    """
     changed = _with_boxes(message, boxes_of(message), box)
     if changed is None:
         raise TypeError(f"a {message.kind} has no box")

@@ -44,7 +44,11 @@ _ATOMS: Final = frozenset({type(None), bool, int, float, str, bytes})
 
 
 def pack_value(value: Value) -> bytes:
-    """The one encoding of a value; `LocalProtocolError` if it has a type that a transcript cannot hold."""
+    """The one encoding of a value.
+
+    Raises:
+        LocalProtocolError: The value, or a part of it, has a type that a transcript cannot hold.
+    """
     try:
         return _pack(value if type(value) in _ATOMS else _canonical(value))
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -57,7 +61,11 @@ def pack_value(value: Value) -> bytes:
 
 
 def unpack_value(encoded: bytes) -> Value:
-    """The inverse of `pack_value`; arrays are read-only, sequences are tuples; ValueError for other bytes."""
+    """The inverse of `pack_value`; arrays are read-only, sequences are tuples.
+
+    Raises:
+        ValueError: The bytes are no such encoding.
+    """
     try:
         # timestamp=1: msgpack's own extension, which nothing here writes, would come back as a float.
         value: Value = msgpack.unpackb(encoded, use_list=False, timestamp=1, ext_hook=unpack_extension)
@@ -67,7 +75,11 @@ def unpack_value(encoded: bytes) -> Value:
 
 
 def canonical_map(fields: Fields) -> dict[str, Any]:
-    """The fields in the order and the containers of their encoding; TypeError if there is none."""
+    """The fields in the order and the containers of their encoding.
+
+    Raises:
+        TypeError: A key is not a str, or a value has a type that cannot be encoded.
+    """
     ordered: dict[str, Any] = {}
     for key in sorted(fields):
         if type(key) is not str:

@@ -136,9 +136,10 @@ class Deployment:
         )
 
     def attached(self, *, seconds: float = PATIENCE) -> str:
-        """Start everything and return the output until all have ended, as people do.
+        """Bring all up and print what they tell until all have ended, as people do.
 
-        If docker-compose continues after every party's end, it is stopped.
+        Returns:
+            What was printed. Where docker-compose goes on after every party's end, it is stopped.
         """
         try:
             up = self.compose("up", "--no-color", timeout=seconds)

@@ -46,7 +46,12 @@ LAST: Final = OWNERS[-1]
 
 @dataclass
 class Crashing:
-    """A session whose parties are killed, and those that were, in order."""
+    """A session whose parties are killed.
+
+    Attributes:
+        cluster: The session.
+        killed: Who was, in order.
+    """
 
     cluster: Cluster
     killed: list[str] = field(default_factory=list)

@@ -244,11 +244,14 @@ def sealed_candidate_of(
 
 
 class CuratorBench:
-    """A curator's machine and its surroundings.
+    """A curator's machine, and all that it talks to.
+
+    Args:
+        session: The session's file.
 
     Attributes:
-        opened: The opened session.
-        charges: The charges to the budget, in order.
+        opened: What the file means.
+        charges: What was charged to the budget, in order.
         boxes_destroyed: How often the machine had the boxes destroyed.
     """
 

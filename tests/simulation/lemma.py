@@ -331,7 +331,12 @@ def make_case(
 
 
 def with_wishes(case: Case, rng: np.random.Generator) -> Case:
-    """A case in which points are bought as often as they are held, with prices, caps, or both."""
+    """The case with prices, with caps, or with both, of which the session takes all.
+
+    Args:
+        case: A case in which points are bought as often as they are held.
+        rng: What they are drawn from.
+    """
     owners, rounds = sorted(case.data), len(case.weights)
     priced = rng.random() < 0.7
     # Few prices, so that gains per price tie too.

@@ -67,7 +67,12 @@ Matrix = npt.NDArray[Any]
 
 
 class Source(NamedTuple):
-    """The rows that owners get, in [0, 1], shape (n, columns), and their classes, shape (n,)."""
+    """Rows that owners get.
+
+    Attributes:
+        rows: In [0, 1], shape (n, columns), scaled for a kernel with `GAMMA`.
+        labels: Their classes, shape (n,).
+    """
 
     rows: Matrix
     labels: Matrix

@@ -113,7 +113,13 @@ def direction() -> Points:
 
 
 def crafted(feature_map: FourierLike, rows: int, rounds: int) -> Attack:
-    """Look for an attack's points on a map: a table of `rows` without x, of which `rounds` should win."""
+    """Look for the points of an attack.
+
+    Args:
+        feature_map: The map that is attacked.
+        rows: Of the victim's table without x.
+        rounds: How many of them are to win, or not.
+    """
     generator = np.random.default_rng(8)
     turned = np.ones((rows, CIRCLES))
     for row in range(rows):

@@ -40,5 +40,12 @@ def marginal_gains(target: Points, summary: Points, candidates: Points, gamma: f
 
 
 def round_features(values: npt.NDArray[np.float64]) -> Features:
-    """Round finite float64 below 1 to the grid: int16 of the same shape, in units of 2^-15, ties to even."""
+    """Round features to the grid.
+
+    Args:
+        values: Finite float64 of any shape, each of magnitude below 1.
+
+    Returns:
+        int16 of the same shape, in units of 2^-15, ties to even.
+    """
     return np.rint(values * 2.0**FEATURE_BITS).astype(np.int16)

@@ -48,7 +48,13 @@ SIDE = 4
 
 @dataclass(frozen=True)
 class Bought:
-    """A consumer's files after a session: all parties' transcripts by name, D_v, and its own directory."""
+    """What a consumer has after a session.
+
+    Attributes:
+        transcripts: All parties', by name.
+        validation: The file of D_v.
+        directory: Where the consumer's files are.
+    """
 
     transcripts: dict[str, Path]
     validation: Path

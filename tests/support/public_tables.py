@@ -139,9 +139,11 @@ def bought(content: bytes, place: Path) -> Outcome:
 def check_reading(
     whole: Path, schema: hushbid.Schema, lines: Sequence[Sequence[str]], parts: Sequence[Path]
 ) -> None:
-    """Check that each part is read to the same bytes as in the whole, and decoded unchanged.
+    """Check that each part is read to the bytes that the whole has of it, and decoded to what it was.
 
-    `lines` are the whole's cells, its header first; `parts` are files that have its rows in turns.
+    Args:
+        lines: The whole's cells, its header first.
+        parts: Files that have its rows in turns.
     """
     encoded = load_dataset(whole, DataColumns(schema=schema)).features
     for number, part in enumerate(parts):

@@ -71,7 +71,11 @@ class Stated:
 
 
 def stated_by(statement: PrivacyStatement) -> Stated:
-    """The claim in a session's statement, one of `Session.privacy`; `LocalProtocolError` if it has no ε."""
+    """The claim in a session's statement, one of `Session.privacy`.
+
+    Raises:
+        LocalProtocolError: It states no ε.
+    """
     if statement.epsilon is None:
         raise LocalProtocolError(f"The session states no ε for {statement.protects}.")
     return Stated(statement.epsilon, statement.delta, statement.neighbours)

@@ -19,7 +19,11 @@ __all__ = ["AuditOptions", "audit_machines"]
 
 @dataclass(frozen=True, kw_only=True)
 class AuditOptions:
-    """A request to audit; the options' help describes the fields, and `Progress` the callback."""
+    """A request to audit; the options' help describes the fields.
+
+    Attributes:
+        progress: As `hushbid.evidence.audit.run.Progress`.
+    """
 
     suites: Sequence[str] | None = field(
         default=None,

@@ -59,7 +59,12 @@ def against(session: Session, whom: str) -> Stated:
 
 @dataclass(frozen=True)
 class NestedAttack(ReleaseAttack):
-    """Both releases of the consumer, made by `release`, and the numbers of them that the attacker `sees`."""
+    """Both releases of the consumer, and the part that the attacker sees.
+
+    Args:
+        sees: The numbers that it sees.
+        release: Makes both, as `release_target` does.
+    """
 
     sees: Callable[[TargetRelease], Floats] = lambda released: released.embedding
     release: Callable[..., TargetRelease] = release_target

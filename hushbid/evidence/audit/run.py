@@ -77,7 +77,11 @@ class AuditResult:
 
 
 def choose(names: Sequence[str], *, faults: bool = False) -> tuple[Suite, ...]:
-    """The suites with those names, or all, or those with a fault; `ConfigError` if a name is unknown."""
+    """The suites with those names, or all of them, or those with a planted fault.
+
+    Raises:
+        ConfigError: There is no such suite, or names were given together with `faults`.
+    """
     if names and faults:
         raise ConfigError(
             "Named suites and all planted faults exclude each other.", advice="Leave out one or the other."

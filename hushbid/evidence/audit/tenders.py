@@ -103,7 +103,11 @@ class CallView:
 
 @dataclass(frozen=True)
 class OwnerAttack(SessionAttack):
-    """A whole session: what an owner is sent, beside what D would give. It may know the release's noise."""
+    """A whole session: everything that an owner is sent, beside what it would have been sent on D.
+
+    Args:
+        knows_release: Whether the attacker has the consumer's release with its noise.
+    """
 
     knows_release: bool = True
 

@@ -157,7 +157,11 @@ class ReferenceGreedy:
         self._taken: dict[str, set[int]] = {owner: set() for owner in session.file.owners}
 
     def choose(self, number: int, bids: Mapping[str, Sequence[BidOnRecord]]) -> list[ChosenBox]:
-        """The best boxes of a round, best first, from each present owner's bids so far, this round's last."""
+        """The best boxes of a round, best first.
+
+        Args:
+            bids: The bids of each present owner so far, this round's last.
+        """
         weights = self._weights[number]
         mask = _mask(self._session, self._weighed, number, weights)
         found: list[ChosenBox] = []

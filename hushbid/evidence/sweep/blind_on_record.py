@@ -195,7 +195,11 @@ def weighed_on_record(records: Iterable[Record]) -> Weighed:
 
 
 def _awarded(choice: Choice, numbers: Sequence[int], picked: Picked | None) -> Award:
-    """A choice as an award, with the number of each place's box, or what is known instead."""
+    """A choice as an award of the chosen places, with their boxes if known.
+
+    Args:
+        numbers: For each chosen place, the number of its box, or whatever is known instead.
+    """
     boxes = {} if picked is None else {(box.owner, unfixed(box.handle)): box for box in picked.boxes}
     purchases = []
     for chosen, number in zip(choice.chosen, numbers, strict=True):

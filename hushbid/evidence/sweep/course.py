@@ -168,7 +168,14 @@ class SessionEvidence:
 
 
 def run_plan(plan: SweepPlan, *, faults: bool = True) -> SessionEvidence:
-    """Run a session, with its `faults` or on a `SteadyNetwork`; a party's bug is a `HushbidError`."""
+    """Run a session.
+
+    Args:
+        faults: Whether to inject the plan's faults; if not, the network is a `SteadyNetwork`.
+
+    Raises:
+        HushbidError: A party's process would have ended with a bug.
+    """
     session = plan.session
     sent: list[Sent] = []
     drawn: dict[str, list[bytes]] = defaultdict(list)

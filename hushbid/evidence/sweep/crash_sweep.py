@@ -68,9 +68,13 @@ def sweep(
     jobs: int = 1,
     progress: Progress | None = None,
 ) -> SweepResult:
-    """Run a session once for each planned crash; `ConfigError` if there is no such session or party.
+    """Run a session once for each planned crash.
 
-    `all_come` makes a crash that never happens, because the party has no such step, a failure.
+    Args:
+        all_come: Whether a crash that never happens, because the party has no such step, is a failure.
+
+    Raises:
+        ConfigError: There is no such session, or no such party in it.
     """
     _, base = uncrashed(setting)
     for party in sorted({crash.party for crashes in plan for crash in crashes} - base.steps.keys()):

@@ -86,7 +86,11 @@ def write_crashes(crashes: Sequence[Crash]) -> str:
 
 
 def read_crashes(text: str) -> Crashes:
-    """Parse the result of `write_crashes`; `ConfigError` if it is something else."""
+    """Parse the result of `write_crashes`.
+
+    Raises:
+        ConfigError: It is something else.
+    """
     found = []
     for part in text.split(","):
         party, _, place = part.partition(":")

@@ -38,7 +38,11 @@ class SeedFailure(NamedTuple):
 
 @dataclass
 class FaultSweep:
-    """The outcome of a sweep, or of a part of it (docs/results.md); `digests` are in the order of seeds."""
+    """The outcome of a sweep, or of a part of it (docs/results.md).
+
+    Attributes:
+        digests: Digest of each session's transcripts, in the order of the seeds.
+    """
 
     sessions: int = 0
     again: int = 0
@@ -78,9 +82,11 @@ def sweep_faults(
     seconds: float | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> FaultSweep:
-    """Run the sessions of these seeds, each with one of `rules`, or of all if there are none.
+    """Run the sessions of these seeds.
 
-    `jobs`, `seconds` and `progress` are those of `check_all`.
+    Args:
+        rules: Acquisition rules that a seed chooses from; none: all.
+        jobs, seconds, progress: As `check_all`.
     """
     result = FaultSweep()
     for each in check_all(
@@ -113,7 +119,11 @@ def check_seed(seed: int, rules: Sequence[str] = ()) -> FaultSweep:
 
 
 def write_transcripts(seed: int, rules: Sequence[str], directory: Path) -> None:
-    """Run a seed's session and write all transcripts; `ConfigError` if the directory cannot be created."""
+    """Run the session of a seed, and write every party's transcript.
+
+    Raises:
+        ConfigError: The directory cannot be created, or already exists.
+    """
     try:
         directory.mkdir(parents=True)
     except OSError as error:

@@ -392,7 +392,11 @@ INVARIANTS: Final[Mapping[str, Invariant]] = _named(
 
 
 def invariants_of(*, blind: bool, herds: bool) -> Mapping[str, Invariant]:
-    """The invariants of a session by name; `blind` and `herds` are those of its `AcquisitionRule`."""
+    """The invariants of a session, by name.
+
+    Args:
+        blind, herds: As its rule (`AcquisitionRule`).
+    """
     weighing = CURATOR_IS_BLIND if blind else CURATOR_WEIGHS
     return _named((*EVERYWHERE, *weighing, *(OWNERS_HERD if herds else ())))
 

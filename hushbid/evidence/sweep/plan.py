@@ -216,7 +216,11 @@ class SweepPlan:
 
 
 def plan_of(seed: int, rules: Sequence[str] = ()) -> SweepPlan:
-    """The plan of a seed, with one of these acquisition rules, or of all if there are none."""
+    """The plan of a seed.
+
+    Args:
+        rules: Acquisition rules to choose from; none: all.
+    """
     kind, of_faults, of_crashes, sizes, copies, terms, commits, of_garbles = (
         np.random.default_rng([seed, place]) for place in range(8)
     )

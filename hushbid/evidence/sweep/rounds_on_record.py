@@ -48,7 +48,12 @@ _Point: TypeAlias = Candidate | SealedCandidate
 
 
 class PointOnRecord(NamedTuple):
-    """A point that the curator received; in a sealed one the SHA-256 of the box replaces the box."""
+    """A point that the curator received.
+
+    Attributes:
+        bid: Its bid.
+        candidate: The point; in a sealed point the SHA-256 of the box replaces the box.
+    """
 
     owner: str
     bid: PointBid
@@ -66,7 +71,11 @@ class PointOnRecord(NamedTuple):
 
 
 class SentBroadcast(NamedTuple):
-    """A broadcast sent for the first time; `under` is the round of the last weight computed before it."""
+    """A broadcast that the curator sent for the first time.
+
+    Attributes:
+        under: The round of the last weight computed before it.
+    """
 
     owner: str
     under: int
@@ -105,7 +114,12 @@ class RecordedRound:
 
 @dataclass
 class Rounds:
-    """All rounds, points by owner and the owner's number for them, and broadcasts as first sent."""
+    """The record of all rounds.
+
+    Attributes:
+        points: Received points, by owner and the owner's number for them.
+        broadcasts: In the order in which they were sent.
+    """
 
     rounds: list[RecordedRound] = field(default_factory=list)
     points: dict[tuple[str, int], PointOnRecord] = field(default_factory=dict)
@@ -122,9 +136,11 @@ def rounds_on_record(session: Session, records: Iterable[Record]) -> Rounds:
 
 
 def mismatch(session: Session, point: PointOnRecord, weights: Weights) -> str:
-    """How a point differs from its features or from its bid under a weight, in words; empty if it matches.
+    """How a point differs from its features or its bid, in words; empty if it matches.
 
-    Of a sealed point the curator sees neither the owner of its features nor its place.
+    Args:
+        point: The point. If it is sealed, the curator sees neither the owner of its features nor its place.
+        weights: The weight under which it was bid.
     """
     features = point.candidate.features
     if not session.space.admits(features[None])[0]:

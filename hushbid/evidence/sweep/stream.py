@@ -30,7 +30,11 @@ _TRICKLES: Final = 2
 
 
 class Stream:
-    """Frames as bytes: the sender calls `packed`, the reader `taken`, with a `key` that others lack."""
+    """Frames as bytes at both ends: the sender calls `packed`, the reader `taken`.
+
+    Args:
+        key: A key that both ends share, and nobody on the line knows.
+    """
 
     def __init__(self, key: bytes) -> None:
         self.broken = False

@@ -44,7 +44,11 @@ class _RunningSums:
 
 
 def herded(features: Features, aim: Aim, count: int) -> list[int]:
-    """The rows that an owner submits, in order of choice, at most `count`; `features` has shape (n, d)."""
+    """The rows that an owner submits, in order of choice, at most `count`.
+
+    Args:
+        features: φ of its rows, int16 of shape (n, d).
+    """
     sums, left = _RunningSums(features, aim), list(range(len(features)))
     chosen: list[int] = []
     while left and len(chosen) < count:
@@ -72,7 +76,11 @@ class _Copy:
 
 
 class TenderMarket:
-    """The curator's choice among submitted points, in order of arrival, within the session's wishes."""
+    """The curator's choice among submitted points, within the session's wishes.
+
+    Args:
+        entries: Points of participating owners, each owner's in order of arrival.
+    """
 
     def __init__(self, session: Session, entries: Sequence[Entry]) -> None:
         self._session = session
@@ -91,7 +99,11 @@ class TenderMarket:
         self._copies = self._copies_of_each() if session.file.distinct else []
 
     def choose(self, features: Features, aim: Aim, count: int) -> list[Entry]:
-        """The bought points, in order; `features` is φ of `entries`, int16 of shape (n, d)."""
+        """The bought points, in order.
+
+        Args:
+            features: φ of `entries`, in their order, int16 of shape (n, d).
+        """
         sums = _RunningSums(features, aim)
         chosen: list[Entry] = []
         most = self._affordable(count)

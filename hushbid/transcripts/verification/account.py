@@ -223,8 +223,9 @@ class RecordAccount:
 def account_of(path: Path) -> tuple[Verification, RecordAccount]:
     """Verify a transcript, and collect its account in the same pass.
 
-    No transcript, or a newer version, is a `DataError`; a digest or commitment that does not hold is
-    `TranscriptDamaged`, with the record.
+    Raises:
+        DataError: It is not a transcript, or has a newer version.
+        TranscriptDamaged: A digest or commitment does not hold; it names the record.
     """
     with TranscriptReader(path) as reader:
         account = RecordAccount(path, reader.header.party)

@@ -25,7 +25,11 @@ _WEIGHTS: Final = frozenset({"broadcast", "sealed-broadcast", "round-opening"})
 
 
 class Charges:
-    """Takes the records of a party's transcript, in order; `fault` gets a record's number and its fault."""
+    """Takes the records of a party's transcript, in order.
+
+    Args:
+        fault: Called with a record's number and its fault.
+    """
 
     def __init__(self, session: Session, party: str, fault: Callable[[int, str], None]) -> None:
         self._session = session

@@ -21,7 +21,11 @@ KINDS: Final = frozenset({"commitment", "roots", "secret-map", *_RELEASES})
 
 
 class Commitments:
-    """Takes the frames of a party's transcript, in order; `fault` gets a record's number and its fault."""
+    """Takes the frames of a party's transcript, in order.
+
+    Args:
+        fault: Called with a record's number and its fault.
+    """
 
     def __init__(self, session: Session, party: str, fault: Callable[[int, str], None]) -> None:
         self._session = session

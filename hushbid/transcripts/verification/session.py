@@ -40,7 +40,14 @@ class _Checked(NamedTuple):
 
 
 def verify_all(paths: Sequence[Path]) -> Verified:
-    """Check one session's transcripts, each whatever others hold; `DataError` if of different sessions."""
+    """Check transcripts; a bad one does not prevent checking the others.
+
+    Args:
+        paths: Transcripts of one session, from any of its parties.
+
+    Raises:
+        DataError: The files are of different sessions.
+    """
     opened = [found for found in map(_opened, paths) if found is not None]
     _require_one_session(opened)
     transcripts: list[TranscriptFile] = []

@@ -20,7 +20,15 @@ HALVINGS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The most that may be spent, positive ε at δ in (0, 1); otherwise a `ConfigError` names the key."""
+    """The most that may be spent: (ε, δ)-differential privacy.
+
+    Attributes:
+        epsilon: Positive and finite.
+        delta: In (0, 1).
+
+    Raises:
+        ConfigError: A value is out of range; the error names the key.
+    """
 
     epsilon: float
     delta: float
@@ -70,7 +78,8 @@ class PrivacyFilter:
     def expect(self, *costs: Cost) -> None:
         """Compose all the charges planned for a session, so that charges up to them need no composition.
 
-        `BudgetExceeded`: they exceed the remaining budget. Nothing is charged either way.
+        Raises:
+            BudgetExceeded: They exceed the remaining budget. Nothing is charged either way.
         """
         wanted = self._with(costs)
         if not self.budget.admits(_as_costs(wanted)):
@@ -78,7 +87,11 @@ class PrivacyFilter:
         self._cleared = wanted
 
     def charge(self, *costs: Cost) -> None:
-        """Charge all these costs, or none if they exceed the remaining budget (`BudgetExceeded`)."""
+        """Charge one or more costs, either all or none.
+
+        Raises:
+            BudgetExceeded: They exceed the remaining budget; nothing was charged.
+        """
         wanted = self._with(costs)
         if any(count > self._cleared.get(kind, 0) for kind, count in wanted.items()):
             self._cleared = self._look_ahead(wanted)

@@ -38,7 +38,11 @@ MAX_COUNT: Final = 2**53
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GaussianCost:
-    """Gaussian noise, rounded where totals are whole; `noise_multiplier` is σ/Δ, Δ in L2."""
+    """Continuous Gaussian noise, or such noise rounded to whole numbers if totals are whole.
+
+    Attributes:
+        noise_multiplier: σ/Δ, with Δ the L2 sensitivity of one release.
+    """
 
     noise_multiplier: float
     count: int
@@ -90,7 +94,11 @@ class DiscreteGaussianCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaplaceCost:
-    """Laplace noise; `epsilon` is the L1 sensitivity divided by the noise's scale."""
+    """Laplace noise.
+
+    Attributes:
+        epsilon: L1 sensitivity divided by the noise's scale.
+    """
 
     epsilon: float
     count: int
@@ -105,9 +113,10 @@ class LaplaceCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundedRangeCost:
-    """A mechanism of bounded range η: an exponential mechanism, or a coin whose log-odds change by η.
+    """A mechanism of bounded range: an exponential mechanism, or a coin whose log-odds change by η.
 
-    With weights e^(cψ) and a score of sensitivity Δ, η = 2cΔ (Dong, Durfee, Rogers 2020).
+    Attributes:
+        eta: Range η. With weights e^(cψ) and a score of sensitivity Δ, η = 2cΔ (Dong, Durfee, Rogers 2020).
     """
 
     eta: float
@@ -123,7 +132,11 @@ class BoundedRangeCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZcdpCost:
-    """A mechanism known only by its zero-concentrated differential privacy, ρ of one release."""
+    """A mechanism known only by its zero-concentrated differential privacy.
+
+    Attributes:
+        rho_each: ρ of one release.
+    """
 
     rho_each: float
     count: int
@@ -138,7 +151,12 @@ class ZcdpCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApproximateCost:
-    """A mechanism known only by one release's (ε, δ); ε is 0 for mere failure, δ for pure privacy."""
+    """A mechanism known only by its (ε, δ).
+
+    Attributes:
+        epsilon: ε of one release; 0 for a mere probability of failure.
+        delta: δ of one release; 0 for pure differential privacy.
+    """
 
     epsilon: float
     delta: float
@@ -192,7 +210,11 @@ def cost_to_record(cost: Cost) -> dict[str, Any]:
 
 
 def cost_from_record(record: Mapping[str, Any]) -> Cost:
-    """Rebuild a cost from the result of `cost_to_record`; anything else is a `ConfigError`."""
+    """Rebuild a cost from the result of `cost_to_record`.
+
+    Raises:
+        ConfigError: It is not a cost, or has a value that no cost has.
+    """
     kind = _KINDS.get(str(record.get("kind")))
     if kind is None:
         raise ConfigError(

@@ -79,9 +79,12 @@ def compose_distribution(costs: Sequence[Cost]) -> Distribution:
 
 
 def bounded_range_profile(losses: npt.NDArray[np.float64], eta: float) -> npt.NDArray[np.float64]:
-    """δ(t) = (1 - e^((t - η)/2))²/(1 - e^-η) for |t| ≤ η, 0 above, 1 - e^t below, for t of any shape.
+    """δ(t) = (1 - e^((t - η)/2))²/(1 - e^-η) for |t| ≤ η, 0 above, 1 - e^t below.
 
     This is the worst mechanism of range η: Dong, Durfee and Rogers (2020).
+
+    Args:
+        losses: t, float64 of any shape.
     """
     inside = np.expm1((np.clip(losses, -eta, eta) - eta) / 2.0) ** 2 / -math.expm1(-eta)
     below = -np.expm1(np.minimum(losses, 0.0))
@@ -93,8 +96,11 @@ def approximate_profile(
 ) -> npt.NDArray[np.float64]:
     """Δ + (1 - δ)·(1 - e^(t - ε))/(1 + e^-ε) for |t| ≤ ε, δ above, δ + (1 - δ)·(1 - e^t) below.
 
-    t has any shape. This is the worst (ε, δ)-differentially private mechanism: Kairouz, Oh, Viswanath (2017).
-    dp-accounting's own constructor rounds both losses up to the grid, and so drifts.
+    This is the worst (ε, δ)-differentially private mechanism: Kairouz, Oh, Viswanath (2017). dp-accounting's
+    own constructor rounds both losses up to the grid, and so drifts.
+
+    Args:
+        losses: t, float64 of any shape.
     """
     inside = -np.expm1(np.clip(losses, -epsilon, epsilon) - epsilon) / (1.0 + math.exp(-epsilon))
     pure = np.where(losses <= -epsilon, -np.expm1(np.minimum(losses, 0.0)), inside)

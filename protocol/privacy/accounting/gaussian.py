@@ -61,7 +61,12 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
 
 def gaussian_epsilons(mus: Floats, delta: float | Floats) -> Floats:
-    """`gaussian_epsilon` of many μ at once, float64 of shape (n,), with one δ for all or one for each."""
+    """`gaussian_epsilon` of many μ at once.
+
+    Args:
+        mus: float64 of shape (n,), as is the result.
+        delta: One value for all, or float64 of shape (n,).
+    """
     if not np.all(np.isfinite(mus) & (mus >= 0.0)):
         raise ConfigError(
             "A Gaussian release was said to have a μ that is negative or not finite.",

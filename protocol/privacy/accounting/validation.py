@@ -23,10 +23,13 @@ def check_delta(delta: float) -> None:
 
 
 def check_delta_of(delta: float, rows: int, whose: str) -> None:
-    """Refuse a δ that would permit publishing a record, with a `ConfigError`: if δ·n is 1 or more.
+    """Refuse a δ that would permit publishing a record: the guarantee then says nothing.
 
     A mechanism that reveals one of n records at random is (0, 1/n)-private (Dwork and Roth 2014, §2.3). The
     number of rows is private, and the error does not state it.
+
+    Raises:
+        ConfigError: δ·n is 1 or more.
     """
     if delta * rows >= 1.0:
         raise ConfigError(

@@ -98,7 +98,11 @@ class AcquisitionRule(ABC):
 
     @classmethod
     def small_keys(cls, *, owners: int, rounds: int, delta: float) -> Mapping[str, Any]:
-        """The keys that it needs with few owners, as sweeps have; `ConfigError` if it refuses few."""
+        """The keys that it needs in a session of few owners, as sweeps run; empty if it needs none.
+
+        Raises:
+            ConfigError: It does not work with so few owners.
+        """
         return {}
 
     @property
@@ -127,10 +131,13 @@ class AcquisitionRule(ABC):
     def ask(
         self, stage: int, standings: Sequence[BidStanding], obtained: frozenset[str], noise: Noise
     ) -> tuple[str, ...]:
-        """The owners to ask next in this round, without duplicates; none when the round can be decided.
+        """The owners to ask next in this round.
 
         Args:
             stage: Number of earlier calls in the round.
             standings: The bids of the owners still present, best first.
             obtained: Owners whose point of this round is verified and in the pool.
+
+        Returns:
+            Names of owners without duplicates; empty when the round can be decided.
         """

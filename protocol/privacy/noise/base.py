@@ -89,15 +89,27 @@ class NoiseSource(Protocol):
         ...
 
     def check(self, request: Draw) -> None:
-        """Refuse a request that `draw` would refuse, before a session starts, with a `ConfigError`."""
+        """Refuse a request that `draw` would refuse, before a session starts.
+
+        Raises:
+            ConfigError: The source has no such noise.
+        """
         ...
 
     def draw(self, request: Draw) -> npt.NDArray[Any]:
-        """Fresh noise of `drawn_type`, shape (request.size,); raises as `check`."""
+        """Fresh noise of `drawn_type`, shape (request.size,).
+
+        Raises:
+            ConfigError: As `check`.
+        """
         ...
 
     def random_bytes(self, count: int) -> bytes:
-        """Fresh bytes for keys, without effect on `draw`; `LocalProtocolError` for less than 1."""
+        """`count` fresh bytes, at least one, for keys. They do not affect the noise that `draw` returns.
+
+        Raises:
+            LocalProtocolError: `count` is less than 1.
+        """
         ...
 
 

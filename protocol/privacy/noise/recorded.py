@@ -40,7 +40,11 @@ class RecordedNoise:
         """Accept any request; `draw` finds out whether it was recorded."""
 
     def draw(self, request: Draw) -> npt.NDArray[Any]:
-        """The next recorded array, read-only; `ReplayDivergence`, unchanged, if another was recorded."""
+        """The next array of the recording, read-only, shape (request.size,).
+
+        Raises:
+            ReplayDivergence: Something else, or nothing, was recorded here; the source is unchanged.
+        """
         found = self._recorded.peek()
         if found is None:
             raise self._diverged(f"for {request}, but no more noise was recorded")
@@ -55,7 +59,12 @@ class RecordedNoise:
         return noise
 
     def random_bytes(self, count: int) -> bytes:
-        """The next recorded bytes, at least one; `ReplayDivergence`, unchanged, if there are others."""
+        """The next bytes of the recording.
+
+        Raises:
+            ReplayDivergence: Another number of bytes, or nothing, was recorded here; the source is unchanged.
+            LocalProtocolError: `count` is less than 1.
+        """
         check_byte_count(count)
         found = self._keys.peek()
         if found is None or len(found) != count:
@@ -68,7 +77,11 @@ class RecordedNoise:
         return found
 
     def ensure_used(self) -> None:
-        """Check, at the end of a replay, that no noise or bytes are left; else `ReplayDivergence`."""
+        """Check, at the end of a replay, that all recorded noise was used.
+
+        Raises:
+            ReplayDivergence: Noise or bytes are left.
+        """
         for left, what in ((self._recorded, "noise"), (self._keys, "random bytes")):
             if left.peek() is not None:
                 raise ReplayDivergence(

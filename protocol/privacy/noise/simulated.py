@@ -17,8 +17,13 @@ __all__ = ["SimulatedNoise"]
 class SimulatedNoise:
     """Noise with the right distribution from a seeded generator for one party.
 
-    Equal seeds, parties and sequences of requests give equal noise; each party has its own stream. A negative
-    seed is a `ConfigError`.
+    Equal seeds, parties and sequences of requests give equal noise.
+
+    Args:
+        party: The party that draws; each party has its own stream.
+
+    Raises:
+        ConfigError: A negative seed.
     """
 
     name = "simulated"

@@ -19,8 +19,9 @@ __all__ = ["Aim"]
 class Aim:
     """The aim of a choice (`hushbid.protocol.space.herding.herd`).
 
-    `mean` is what the points' `statistic` is to come to: int64 of shape (statistic.width,), in units of
-    2^-15.
+    Attributes:
+        statistic: What each point adds.
+        mean: Its wanted mean: int64 of shape (statistic.width,), in units of 2^-15.
     """
 
     statistic: Statistic

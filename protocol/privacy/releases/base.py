@@ -72,7 +72,9 @@ class Guarantee:
 class PrivateParameters(Parameters):
     """The table of a mechanism with a privacy guarantee.
 
-    `neighbours` has no default, as ε has no meaning without the datasets that it compares.
+    Attributes:
+        neighbours: The datasets that the guarantee compares; without a default, as ε has no meaning without
+            it.
     """
 
     advice: ClassVar[Mapping[str, str]] = {
@@ -162,8 +164,12 @@ class ReleaseStream:
     def embedding(self, total: Totals, points: int) -> npt.NDArray[np.float64]:
         """The noiseless part of a release about private points, which is linear in their total.
 
-        `total` sums their `statistic`, int64 of shape (statistic.width,), over a positive number of points.
-        Returns their mean, float64 in units of φ, shape (d,).
+        Args:
+            total: Sum of their `statistic`, int64 of shape (statistic.width,).
+            points: Their number; positive.
+
+        Returns:
+            Their mean, float64 in units of φ, shape (d,).
         """
         return np.asarray(total * (FEATURE_UNIT / points), dtype=np.float64)
 
@@ -245,7 +251,11 @@ class ReleaseMechanism(ABC):
     """Keys of ``[features]`` in such a session, if it does not work with the default map."""
 
     def __post_init__(self) -> None:  # noqa: B027 - optional
-        """Check what the parameters' model cannot without the setting; `ConfigError` if unsuitable."""
+        """Check what the parameters' model cannot check without the setting.
+
+        Raises:
+            ConfigError: The parameters do not suit this setting.
+        """
 
     @property
     def dimension(self) -> int:
@@ -286,7 +296,11 @@ class ReleaseMechanism(ABC):
 
     @abstractmethod
     def guarantee(self, *, neighbours: Neighbours, delta: float) -> Guarantee:
-        """The guarantee of all `releases` releases together, at δ in (0, 1), else a `ConfigError`."""
+        """The guarantee of all `releases` releases together, at δ.
+
+        Raises:
+            ConfigError: `delta` outside of (0, 1).
+        """
 
     @abstractmethod
     def cost(self, index: int, *, neighbours: Neighbours) -> tuple[Cost, ...]:
@@ -302,11 +316,19 @@ class ReleaseMechanism(ABC):
         return merge_costs([*first, *more])
 
     def statistic(self, prior: Prior | None) -> Statistic:
-        """The integer vector that each point adds to a total: φ, unless overridden; see `known`."""
+        """The integer vector that each point adds to a released total: φ, unless overridden.
+
+        Raises:
+            LocalProtocolError: It depends on a prior that is not known yet.
+        """
         return Statistic.identity(self.dimension)
 
     def aim(self, embedding: npt.NDArray[np.float64], prior: Prior) -> Aim:
-        """What rows with this statistic have to come to, to have a released mean embedding, shape (d,)."""
+        """What rows whose statistic this is have to come to, to have a released mean embedding.
+
+        Args:
+            embedding: As released, shape (d,).
+        """
         return Aim.of(self.statistic(prior), embedding / FEATURE_UNIT)
 
     def walk(self, prior: Prior) -> RandomWalk | None:
@@ -324,13 +346,21 @@ class ReleaseMechanism(ABC):
         return self.Stream(self, offset, prior)
 
     def known(self, prior: Prior | None) -> Prior:
-        """The prior, which must be known: otherwise this is a `LocalProtocolError`."""
+        """The prior, which must be known.
+
+        Raises:
+            LocalProtocolError: It is not known yet.
+        """
         if prior is None:
             raise LocalProtocolError(f"A {self.name} release was asked for before the seed set was known.")
         return prior
 
     def shows_public(self, index: int) -> bool:
-        """Whether a release has only public points; `LocalProtocolError` for an index without one."""
+        """Whether a release contains only public points.
+
+        Raises:
+            LocalProtocolError: `index` is not in 0..releases - 1: no guarantee covers it.
+        """
         if not 0 <= index < self.releases:
             raise LocalProtocolError(f"Release {index} of {self.releases} was asked for.")
         return index == 0 and self.setting.starts_public

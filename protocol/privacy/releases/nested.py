@@ -28,7 +28,12 @@ LEAST: Final = 2.0**5
 
 @dataclass(frozen=True)
 class Nested:
-    """A finer release, the curator's, with the draws Z and Z' of it and of the coarser one made from it."""
+    """A finer release and the coarser one that follows from it.
+
+    Attributes:
+        finer: The curator's mechanism.
+        draws: Z and Z'.
+    """
 
     finer: ReleaseMechanism
     draws: tuple[Draw, Draw]
@@ -37,7 +42,8 @@ class Nested:
     def of(cls, coarser: ReleaseMechanism, *, delta: float) -> Nested | None:
         """The nesting that a mechanism's parameters name by `epsilon_curator`; None if they name none.
 
-        If the curator would have no finer release than the owners, this is a `ConfigError`.
+        Raises:
+            ConfigError: The curator would have no finer release than the owners.
         """
         epsilon = getattr(coarser.parameters, "epsilon_curator", None)
         if epsilon is None:

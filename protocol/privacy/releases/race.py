@@ -32,7 +32,8 @@ SMALLEST_SCALE: Final = 2.0**-5
 class RaceParameters(NoisyTotalParameters):
     """The table of `race` in a session file, with `epsilon`, `scale` or both.
 
-    `scale` is that of the noise on a count, P(x) ∝ exp(-|x|/scale); the paper's Laplace(R/ε) has R/ε.
+    Attributes:
+        scale: Scale of the noise on a count, P(x) ∝ exp(-|x|/scale); the paper's Laplace(R/ε) has R/ε.
     """
 
     noise_key: ClassVar[str] = "scale"

@@ -36,7 +36,11 @@ class RandomWalk:
     from_zero: bool
 
     def after(self, variance: float | None) -> tuple[float, float]:
-        """The gain of an observation, and the error's variance after it, from that before, if any."""
+        """The gain of an observation, and the variance of the estimate's error after it.
+
+        Args:
+            variance: The error variance after the previous observation; None if there was none.
+        """
         if variance is None and not self.from_zero:
             return 1.0, self.noise
         predicted = (variance or 0.0) + self.step

@@ -22,7 +22,11 @@ __all__ = ["SubspaceParameters", "SubspaceRelease"]
 
 
 class SubspaceParameters(GaussianParameters):
-    """The table of `subspace`; F, its coordinates, are fewer than the seed set's points, and at most d."""
+    """The table of `subspace` in a session file.
+
+    Attributes:
+        directions: F, the number of released coordinates: fewer than the seed set has points, and at most d.
+    """
 
     directions: int = Field(ge=1, le=limits.MAX_DIMENSION)
 

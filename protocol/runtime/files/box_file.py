@@ -60,7 +60,8 @@ class BoxFile:
     def commit(self) -> None:
         """Write the added boxes and, with durability "fsync", wait for the disk.
 
-        If the disk is full or fails, this is `TranscriptUnwritable`; the boxes are kept for another attempt.
+        Raises:
+            TranscriptUnwritable: The disk is full or fails; the boxes are kept for another attempt.
         """
         if not self._pending:
             return
@@ -98,7 +99,11 @@ class BoxFile:
 
 
 class KeptBoxes:
-    """The boxes of a restarted curator, by SHA-256; all of a session have the same length, in bytes."""
+    """The boxes of a restarted curator, by their SHA-256.
+
+    Args:
+        length: Length of every box of the session, in bytes.
+    """
 
     def __init__(self, path: Path, length: int) -> None:
         self._path = path

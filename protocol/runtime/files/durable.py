@@ -18,8 +18,10 @@ __all__ = ["in_place_of", "is_there", "new_file", "write_new"]
 def new_file(path: Path, mode: int = platform.PRIVATE) -> Iterator[BinaryIO]:
     """Write a file that must not exist yet, not even as a dangling link.
 
-    It has its mode from the first moment on, within the umask: nobody can open it before. Nothing is left if
-    writing fails.
+    It has its mode from the first moment on, within the umask: nobody can open it before.
+
+    Args:
+        path: Where; nothing is left there if writing fails.
 
     Raises:
         FileExistsError: It exists, and is unchanged.
@@ -43,8 +45,12 @@ def new_file(path: Path, mode: int = platform.PRIVATE) -> Iterator[BinaryIO]:
 def in_place_of(path: Path, mode: int = platform.PRIVATE) -> Iterator[BinaryIO]:
     """Write a file, replacing an earlier one: readers find the old or the new one, even after a power cut.
 
-    The new one has its mode whatever the umask. If it cannot be written, an OSError, the existing one is
-    unchanged.
+    Args:
+        path: Where; an existing file is unchanged if writing fails.
+        mode: The new file's, whatever the umask.
+
+    Raises:
+        OSError: It cannot be written.
     """
     unfinished = path.with_name(f".{path.name}.partial")
     unfinished.unlink(missing_ok=True)  # of a process that was killed; a link is no way elsewhere
@@ -61,7 +67,8 @@ def in_place_of(path: Path, mode: int = platform.PRIVATE) -> Iterator[BinaryIO]:
 def write_new(path: Path, content: bytes, mode: int = platform.PRIVATE) -> None:
     """Write a whole file that must not exist yet (`new_file`), with an error for people.
 
-    If it exists, or cannot be written, this is a `ConfigError`; nothing of it is left.
+    Raises:
+        ConfigError: It exists, or cannot be written; then nothing of it is left.
     """
     try:
         with new_file(path, mode) as stream:

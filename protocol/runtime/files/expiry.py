@@ -29,12 +29,15 @@ def expiry(days: int, *, now: datetime | None = None) -> str:
 def check_in_force(
     expires: str | None, *, where: str, advice: str = _ASK_AGAIN, now: datetime | None = None
 ) -> None:
-    """Refuse a file that has expired, with a `ConfigError`.
+    """Refuse a file that has expired. One without a time never does: earlier versions wrote none.
 
-    One without a time never does: earlier versions wrote none.
+    Args:
+        expires: `SignedFile.expires`.
+        where: The file, for the error.
+        now: The time; None: the clock's.
 
-    `expires` is `SignedFile.expires`, `where` the file, for the error. Without `now` the clock tells the
-    time.
+    Raises:
+        ConfigError: Its time is over.
     """
     at = expiry(0, now=now)
     if expires is not None and at > expires:

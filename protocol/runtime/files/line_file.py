@@ -77,7 +77,11 @@ class LineFile(Closing):
         return file
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Append one line wholly and durably; if the disk fails, a `HushbidError`, the file is unchanged."""
+        """Append one line wholly and durably, or leave the file unchanged.
+
+        Raises:
+            HushbidError: The disk is full or fails.
+        """
         line = json.dumps(record, ensure_ascii=False, allow_nan=False).encode()
         data = line + b"\n"
         self._mend()
@@ -153,7 +157,11 @@ def whole_lines(content: bytes) -> tuple[list[bytes], bytes]:
 
 
 def parse_line(path: Path, number: int, line: bytes) -> Mapping[str, Any]:
-    """The JSON object of a line, numbered from 1; `DataError` if it is none."""
+    """The JSON object of a line, numbered from 1.
+
+    Raises:
+        DataError: It is none.
+    """
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):

@@ -15,8 +15,12 @@ __all__ = ["read_private"]
 def read_private(path: Path, longest: int) -> bytes:
     """The content of a file that only its owner can read.
 
-    One that cannot be read, is no regular file, or is longer than `longest` bytes is a `DataError`; one that
-    others can read or change is a `ConfigError`.
+    Args:
+        longest: Most bytes that it may have.
+
+    Raises:
+        DataError: It cannot be read, is no regular file, or is longer.
+        ConfigError: Others can read or change it.
     """
     try:
         content, status = read_plain(path, longest)

@@ -46,9 +46,14 @@ class GivenSession(NamedTuple):
 def check_begun_or_in_force(
     given: GivenSession, invitation: Path | None, transcript: Path, *, now: datetime | None = None
 ) -> None:
-    """Refuse to begin with an invitation that has expired, a `ConfigError`; what has begun goes on with it.
+    """Refuse to begin with an invitation that has expired; what has begun goes on with it.
 
-    The party's `transcript` is there once it has begun. `now` is as in `check_in_force`.
+    Args:
+        transcript: The party's, which is there once it has begun.
+        now: As in `check_in_force`.
+
+    Raises:
+        ConfigError: The invitation has expired, and the party has recorded nothing yet.
     """
     begun = transcript.exists() and transcript.stat().st_size > 0
     if not begun:
@@ -56,7 +61,11 @@ def check_begun_or_in_force(
 
 
 def read_key_request(path: Path) -> KeyRequest:
-    """The request in a file; `ConfigError` if it is none, or not signed with the requested key."""
+    """The request in a file.
+
+    Raises:
+        ConfigError: It cannot be read, is not a request, or is not signed with the requested key.
+    """
     values = read_toml_sent(path, limits.MAX_REQUEST_FILE_BYTES)
     check_kind(KeyRequest, values, where=str(path))
     request = validated(KeyRequest, values, where=str(path))
@@ -65,7 +74,12 @@ def read_key_request(path: Path) -> KeyRequest:
 
 
 def read_invitation(path: Path) -> Invitation:
-    """The invitation in a file; `ConfigError` if it is none, contradicts itself, or is wrongly signed."""
+    """The invitation in a file.
+
+    Raises:
+        ConfigError: It cannot be read, is not an invitation, contradicts itself, or is not signed by its
+            curator.
+    """
     values = read_toml_sent(path, limits.MAX_INVITATION_FILE_BYTES)
     check_kind(Invitation, values, where=str(path))
     read = validated(Invitation, values, where=str(path))
@@ -76,8 +90,10 @@ def read_invitation(path: Path) -> Invitation:
 def read_session(session: Path | None, invitation: Path | None) -> GivenSession:
     """The session of a session file or of an invitation, whichever a party was given.
 
-    An expired invitation is read too (`check_begun_or_in_force`). Neither, both, or a file that cannot be
-    used, are a `ConfigError`.
+    An expired invitation is read too (`check_begun_or_in_force`).
+
+    Raises:
+        ConfigError: Neither or both were given, or the file cannot be used.
     """
     if invitation is not None and session is None:
         read = read_invitation(invitation)

@@ -17,7 +17,11 @@ __all__ = ["Cap", "cap_from_record", "cap_to_record", "next_cap"]
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """A limit on all spendings of a dataset together, and the datasets that it compares."""
+    """A limit on all spendings of a dataset together.
+
+    Attributes:
+        neighbours: The datasets that it compares.
+    """
 
     budget: Budget
     neighbours: str
@@ -65,7 +69,11 @@ def cap_to_record(cap: Cap | None) -> dict[str, float] | None:
 
 
 def cap_from_record(record: Mapping[str, Any], *, neighbours: object) -> Cap | None:
-    """The cap of a ledger's line; a malformed one raises Config-, Key-, Type- or AttributeError."""
+    """The cap of a ledger's first line, or of a line that changes it.
+
+    Raises:
+        ConfigError, KeyError, TypeError, AttributeError: It is malformed.
+    """
     relation = checked_neighbours(record.get("neighbours", neighbours))
     budget = record["budget"]
     return None if budget is None else Cap(Budget(**budget), relation)

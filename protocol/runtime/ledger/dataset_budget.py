@@ -96,8 +96,9 @@ class DatasetBudget:
     def charge(self, transcript: str) -> None:
         """Charge the session, durably. The machine says when: before any of the data leave.
 
-        What is charged are the releases of this transcript alone (`check`): those of another would be made
-        with other noise.
+        Args:
+            transcript: As for `check`. What is charged are the releases of this transcript alone: those of
+                another would be made with other noise.
 
         Raises:
             BudgetExceeded: It exceeds the remaining budget.
@@ -115,7 +116,8 @@ class DatasetBudget:
     def _of_this_run(self, ledger: LifetimeLedger, transcript: str) -> Spending:
         """The spending; if an older version, which left the party out, charged it, then under that name.
 
-        If it is on record for another transcript, which older versions did not say, this is a `ConfigError`.
+        Raises:
+            ConfigError: It is on record for another transcript. Older versions did not say for which.
         """
         older = self.spending.identifier.rpartition("/")[0]
         spending = replace(self.spending, transcript=transcript)
@@ -207,7 +209,9 @@ def ledger_path(file: OwnerFile | ConsumerFile, data: Path) -> Path:
 def charges(ledger: Path, identifier: str, party: str) -> list[str]:
     """A session's charge to a ledger for a party's data, in words; nothing without a ledger.
 
-    The ledger is neither held nor changed. `identifier` is the session's, in hexadecimal.
+    Args:
+        ledger: Its file, which is neither held nor changed.
+        identifier: The session's, in hexadecimal.
     """
     if not ledger.exists():
         return []

@@ -36,7 +36,11 @@ _KEY_BYTES: Final = 32
 
 
 def known_ledgers_path() -> Path:
-    """The path of the list; `ConfigError` if the user has no home."""
+    """The path of the list.
+
+    Raises:
+        ConfigError: The user has no home.
+    """
     state = os.environ.get("XDG_STATE_HOME", "")
     try:
         base = Path(state) if Path(state).is_absolute() else Path.home() / ".local" / "state"
@@ -50,7 +54,12 @@ def known_ledgers_path() -> Path:
 
 @dataclass(frozen=True)
 class KnownLedger:
-    """A ledger as it was when rows were last charged to it: number of its lines, and SHA-256 of them."""
+    """A ledger as it was when rows were last charged to it.
+
+    Attributes:
+        lines: Number of its lines.
+        digest: SHA-256 of them.
+    """
 
     path: Path
     lines: int
@@ -76,20 +85,30 @@ class KnownLedger:
 
 
 class KnownRows:
-    """The rows of a dataset, without labels and identifiers, by which `hold` finds their last ledger."""
+    """The rows of a dataset, by which `hold` finds the ledger that they were last charged to.
+
+    Args:
+        dataset: Its labels and identifiers do not count.
+    """
 
     def __init__(self, dataset: Dataset) -> None:
         self._dataset = dataset
 
     def prepare(self) -> None:
-        """Compute the digest before a ledger is held, as it may take long; raises as `hold`."""
+        """Compute the digest before a ledger is held, as it may take longer than others wait for one.
+
+        Raises:
+            HushbidError: As `hold`.
+        """
         _ = self._digest
 
     def hold(self) -> HeldList:
         """The list, held for these rows until it is closed: no other process charges any rows meanwhile.
 
-        If the list cannot be used, this is a `ConfigError`; if it is damaged, a `DataError`; if the disk is
-        full or fails, a `HushbidError`.
+        Raises:
+            ConfigError: The list cannot be used.
+            DataError: It is damaged.
+            HushbidError: The disk is full or fails.
         """
         digest = self._digest  # before the list is held, as it is read for its key
         file = _open()
@@ -135,7 +154,11 @@ class HeldList(Closing):
         return last is not None and any(last.goes_on_at(other) for other in others)
 
     def note(self, ledger: KnownLedger) -> None:
-        """Note durably that the rows are charged to this ledger; `HushbidError` if the disk fails."""
+        """Note durably that the rows are charged to a ledger, and its present state.
+
+        Raises:
+            HushbidError: The disk is full or fails.
+        """
         if self.known != ledger:
             self._file.append(
                 {

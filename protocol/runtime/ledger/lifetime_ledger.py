@@ -76,8 +76,12 @@ def may_be_ledger(path: Path) -> bool:
 def read_ledger(path: Path) -> LedgerOnRecord:
     """Read a ledger without holding or changing it: a party may use it meanwhile.
 
-    An empty file has nothing on record. One that cannot be read is a `ConfigError`; a malformed line is a
-    `DataError`, which names it.
+    Args:
+        path: The file; an empty one has nothing on record.
+
+    Raises:
+        ConfigError: It cannot be read.
+        DataError: A line is malformed; it names the line.
     """
     try:
         content = path.read_bytes()
@@ -172,14 +176,25 @@ class LifetimeLedger(Closing):
         return _compared(self.cap, self._spendings, self._neighbours)
 
     def spent(self, delta: float) -> float:
-        """ε of all spendings together at δ in (0, 1), for `neighbours`: the budget that they need.
+        """ε of all spendings together at δ, for `neighbours`: the budget that they need.
 
-        It is infinite if no ε can be stated. A δ out of range is a `ConfigError`.
+        Returns:
+            ε; infinite if none can be stated.
+
+        Raises:
+            ConfigError: `delta` outside of (0, 1).
         """
         return epsilon_of_spendings(self._spendings, delta, self.neighbours)
 
     def check(self, spending: Spending) -> bool:
-        """Refuse what `charge` would refuse; False if it is on record already, at the same cost."""
+        """Refuse what `charge` would refuse, without recording anything.
+
+        Returns:
+            False if it is on record already, at the same cost.
+
+        Raises:
+            BudgetExceeded, ConfigError: As `charge`.
+        """
         for earlier in self._spendings:
             if (earlier.kind, earlier.identifier) == (spending.kind, spending.identifier):
                 self._check_same(earlier, spending)
@@ -215,7 +230,11 @@ class LifetimeLedger(Closing):
         return fresh
 
     def warn(self, called: Path | None = None) -> None:
-        """Log findings at opening that were no obstacle; `called` is the file's path in the log."""
+        """Log findings at opening that were no obstacle.
+
+        Args:
+            called: The file's path in the log; None: its own.
+        """
         path = str(called or self.path)
         if self.cut:
             log(LogEvent.LEDGER_CUT, path=path, bytes=self.cut)
@@ -381,7 +400,11 @@ class LifetimeLedger(Closing):
 
 
 def _on_record(path: Path, records: Sequence[Mapping[str, Any]]) -> tuple[str, Cap | None, list[Spending]]:
-    """The first line's relation, the budget in force, and all spendings; `DataError` names a wrong line."""
+    """The relation of the first line, the budget in force, and all spendings.
+
+    Raises:
+        DataError: A line is malformed; it names the line.
+    """
     header = records[0]
     if header.get("format") == FORMAT and (later := newer(path, header.get("version"), VERSION, _WHAT)):
         raise later

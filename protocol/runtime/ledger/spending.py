@@ -122,8 +122,11 @@ class Spending:
     def from_record(cls, record: Mapping[str, Any], *, neighbours: str) -> Self:
         """Rebuild a spending from the result of `as_record`.
 
-        A record that names no relation, as in ledgers of format 1, has `neighbours`. A malformed one raises
-        ConfigError, KeyError, TypeError or ValueError.
+        Args:
+            neighbours: Relation of a record that names none, as in ledgers of format 1.
+
+        Raises:
+            ConfigError, KeyError, TypeError, ValueError: It is malformed.
         """
         record = {"neighbours": neighbours, **dict.fromkeys(_LEFT_OUT_IF_EMPTY, ""), **record}
         if set(record) != {
@@ -153,8 +156,16 @@ class Spending:
 def epsilon_of_spendings(spendings: Sequence[Spending], delta: float, neighbours: str) -> float:
     """The least ε of a cap at δ that admits the spendings, each decided on in view of those before it.
 
-    `spendings` are in the order of their charging, `neighbours` the datasets that the cap compares. ε is
-    infinite if a spending guarantees nothing by this relation. A δ outside of (0, 1) is a `ConfigError`.
+    Args:
+        spendings: In the order of their charging.
+        delta: In (0, 1).
+        neighbours: The datasets that the cap compares.
+
+    Returns:
+        ε; infinite if one of them guarantees nothing by this relation.
+
+    Raises:
+        ConfigError: `delta` outside of (0, 1).
     """
     charged = [spending.charged_by(neighbours) for spending in spendings]
     known = [costs for costs in charged if costs is not None]
@@ -163,7 +174,11 @@ def epsilon_of_spendings(spendings: Sequence[Spending], delta: float, neighbours
 
 
 def checked_neighbours(neighbours: object) -> str:
-    """A neighbour relation's name; `ConfigError` if there is no such relation."""
+    """A neighbour relation's name.
+
+    Raises:
+        ConfigError: There is no such relation.
+    """
     if neighbours not in list(Neighbours):
         raise ConfigError(
             f"There is no neighbour relation named {neighbours!r}.",

@@ -182,7 +182,12 @@ class ConnectionLimits:
         self._thread.start()
 
     def took(self, route: bytes, frame: zmq.Frame, peer: str | None) -> None:
-        """Note that a frame was taken from a connection of this party, which is None without security."""
+        """Note that a frame was taken from a connection.
+
+        Args:
+            route: The ROUTER's name for the connection.
+            peer: The party whose key the connection has; None without security.
+        """
         size = len(frame) + self._overhead
         size += _SHORT_HEADER_BYTES if size < 256 else _LONG_HEADER_BYTES
         stream = self._named.get(route)
@@ -199,7 +204,11 @@ class ConnectionLimits:
                 self._name(stream, route, peer)
 
     def drained(self, accepted: int) -> None:
-        """Note that the socket was found empty; `accepted` is the value of that before it was asked."""
+        """Note that the socket was found empty.
+
+        Args:
+            accepted: The value of `accepted` before the socket was asked.
+        """
         self._drained = accepted
         self._emptied += 1
         if self._barred:

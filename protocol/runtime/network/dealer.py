@@ -303,10 +303,14 @@ class DealerEndpoint(Closing):
         return frames
 
     def send(self, frame: bytes) -> bool:
-        """Queue a frame for the curator, without waiting; returns whether it was queued.
+        """Queue a frame for the curator, without waiting.
 
-        It is not if there is no connection, or its queue is full. True does not promise delivery. A frame
-        over `MAX_TO_CURATOR_BYTES` is a `LocalProtocolError`.
+        Returns:
+            Whether it was queued: False if there is no connection, or its queue is full. True does not
+                promise delivery.
+
+        Raises:
+            LocalProtocolError: The frame is over `MAX_TO_CURATOR_BYTES`.
         """
         check_frame(frame, MAX_TO_CURATOR_BYTES)
         try:

@@ -240,10 +240,14 @@ class RouterEndpoint(Closing):
             return None
 
     def send(self, route: bytes, frame: bytes) -> bool:
-        """Queue a frame for a connection, without waiting; returns whether it was queued.
+        """Queue a frame for a connection, without waiting.
 
-        It is not if the connection has ended or its queue is full. True does not promise delivery. A frame
-        over `MAX_FRAME_BYTES` is a `LocalProtocolError`.
+        Returns:
+            Whether it was queued: False if the connection has ended or its queue is full. True does not
+                promise delivery.
+
+        Raises:
+            LocalProtocolError: The frame is over `MAX_FRAME_BYTES`.
         """
         check_frame(frame)
         try:

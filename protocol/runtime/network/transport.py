@@ -67,7 +67,13 @@ _ADDRESS = re.compile(
 
 @dataclass(frozen=True)
 class Address:
-    """Where a socket binds or connects, as ZeroMQ takes it; the port ``*`` lets the system choose one."""
+    """Where a socket binds or connects: ``tcp://host:port``.
+
+    Args:
+        text: The whole, as ZeroMQ takes it.
+        host: The host without brackets.
+        port: ``*`` lets the system choose one for a bind.
+    """
 
     text: str
     host: str
@@ -94,7 +100,11 @@ class Address:
 
 
 def parse_address(text: str) -> Address:
-    """Read ``tcp://host:port``, an IPv6 host in brackets; `ConfigError` if it is of another form."""
+    """Read ``tcp://host:port``; an IPv6 host is in brackets.
+
+    Raises:
+        ConfigError: The text is not of this form.
+    """
     match = _ADDRESS.fullmatch(text)
     if match is None or (match["port"] != "*" and int(match["port"]) > 65535):
         raise ConfigError(
@@ -105,7 +115,11 @@ def parse_address(text: str) -> Address:
 
 
 def contact_address(text: str) -> Address:
-    """Read an address at which others find the curator; `ConfigError` if it is only to listen at."""
+    """Read an address at which others are to find the curator.
+
+    Raises:
+        ConfigError: The text is no address, or one to listen at only.
+    """
     where = parse_address(text)
     if where.port == "*" or where.is_wildcard:
         raise ConfigError(
@@ -120,7 +134,9 @@ def listen_address(contact: str) -> str:
 
     A name is the others' way to this machine: it may belong to a router in front of it, and many systems map
     their own name to a loopback address. So the curator listens at all addresses, except with ``localhost``.
-    No address is a `ConfigError`.
+
+    Raises:
+        ConfigError: It is no address.
     """
     where = parse_address(contact)
     if not where.is_name:
@@ -168,7 +184,11 @@ def is_loopback_ip(text: str) -> bool:
 
 
 def configure(socket: zmq.Socket[bytes], where: Address, *, secure: bool, longest: int) -> None:
-    """Set both ends' options before bind or connect; a frame over `longest` bytes ends a connection."""
+    """Set the common options of both ends; call it before bind or connect.
+
+    Args:
+        longest: Bytes of the longest accepted frame; a longer one costs its sender the connection.
+    """
     # MAXMSGSIZE is held against what is on the wire: without the allowance the largest frame, once encrypted,
     # would be refused.
     socket.set(zmq.MAXMSGSIZE, longest + (CURVE_OVERHEAD_BYTES if secure else 0))
@@ -188,7 +208,11 @@ def configure(socket: zmq.Socket[bytes], where: Address, *, secure: bool, longes
 
 
 def check_frame(frame: bytes, longest: int = MAX_FRAME_BYTES) -> None:
-    """Refuse to send a frame of over `longest` bytes (`LocalProtocolError`): its receiver would hang up."""
+    """Refuse to send a frame for which the receiver would hang up.
+
+    Raises:
+        LocalProtocolError: The frame is over `longest` bytes.
+    """
     if len(frame) > longest:
         raise LocalProtocolError(
             f"A frame of {len(frame)} bytes was to be sent; its receiver takes {longest} at most.",

@@ -24,7 +24,11 @@ def _warning(event: str, text: str) -> tuple[str, int, str]:
 
 
 class LogEvent(Enum):
-    """A kind of line; its text names every field of its own, and a list shows as its first items."""
+    """A kind of line.
+
+    Attributes:
+        text: A template of `str.format` that names every field of its own; a list shows as its first items.
+    """
 
     def __init__(self, event: str, level: int, text: str) -> None:
         self.event, self.level, self.text = event, level, text

@@ -68,7 +68,12 @@ def set_up_logging(party: str, form: LogFormat = LogFormat.TEXT, level: LogLevel
 
 
 def log(event: LogEvent, *, trace: bool = False, **fields: Any) -> None:
-    """Log an event with its fields, `phase` and `round` if known; `trace` adds the error being handled."""
+    """Log an event.
+
+    Args:
+        trace: Add the error that is being handled.
+        fields: The event's, and `phase` and `round` if known.
+    """
     shown = {
         name: (listed(value, _LISTED) or "none") if isinstance(value, list) else value
         for name, value in fields.items()
@@ -90,7 +95,9 @@ def logs_json() -> bool:
 class SessionLog:
     """The log of a party's loop: lines have the phase and round, and are limited by peer.
 
-    `where` returns the phase, and the round if there is one yet; `clock` is in seconds.
+    Args:
+        where: Returns the phase, and the round if there is one yet.
+        clock: In seconds.
     """
 
     def __init__(

@@ -73,7 +73,11 @@ ROUND_SECONDS: Final = "round_seconds"
 
 
 def parse_metrics_address(text: str) -> tuple[str, int]:
-    """Host and port of ``HOST:PORT``; a host with colons is in brackets; else a `ConfigError`."""
+    """Host and port of ``HOST:PORT``; a host with colons is in brackets.
+
+    Raises:
+        ConfigError: It has another form.
+    """
     host, colon, port = text.rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
     if not colon or not host or (":" in host and not bracketed) or not port.isdecimal() or int(port) > 65535:
@@ -88,7 +92,9 @@ def parse_metrics_address(text: str) -> tuple[str, int]:
 def serving_metrics(address: str | None, vitals: Vitals) -> Iterator[None]:
     """Serve a party's metrics at an address, until the end of the block; None: nowhere.
 
-    An invalid address is a `ConfigError`, one that cannot be bound `ConnectionFailed`.
+    Raises:
+        ConfigError: The address is invalid.
+        ConnectionFailed: It cannot be bound.
     """
     if address is None:
         yield

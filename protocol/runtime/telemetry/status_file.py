@@ -103,7 +103,8 @@ class Status:
     def write(self, path: Path) -> None:
         """Replace the file at once, so that readers see all of it. It need not survive a power cut.
 
-        If it cannot be written, this is an OSError; the former file is unchanged.
+        Raises:
+            OSError: It cannot be written; the former file is unchanged.
         """
         scratch = path.with_name(f".{path.name}.new")
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | platform.NO_LINK
@@ -119,7 +120,11 @@ class Status:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read a status, whatever fields an older version lacks; `HushbidError` if there is none."""
+        """Read a status file. Fields that a former version lacks are unknown.
+
+        Raises:
+            HushbidError: There is no status, or this version has not written it.
+        """
         try:
             content, _ = read_plain(path, _LONGEST)
             values: dict[str, Any] = json.loads(content)
@@ -187,9 +192,13 @@ def status_path(state: Path, party: str) -> Path:
 
 
 def find_statuses(place: Path) -> list[Status]:
-    """The statuses in a state directory, a party's directory with its `state`, or the directory of a run.
+    """The statuses in a directory: usually one in a state directory, one for each party in a run's.
 
-    If there is none, or it cannot be read, this is a `HushbidError`.
+    Args:
+        place: A state directory, a party's directory with its `state`, or the directory of a run.
+
+    Raises:
+        HushbidError: There is no status, or it cannot be read.
     """
     if found := status_files(place):
         return [Status.read(path) for path in found]

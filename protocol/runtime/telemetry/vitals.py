@@ -111,7 +111,11 @@ class Vitals:
     """Keeps a party's status from its start to its end; a context manager.
 
     A failure to write a status, as on a full disk, does not affect the session: it is counted, and logged
-    once. The state directory is made if need be; `control` runs the party, and gets its progress.
+    once.
+
+    Args:
+        state: The party's state directory; made if need be.
+        control: Runs the party, and gets its progress.
     """
 
     def __init__(
@@ -192,13 +196,22 @@ class Vitals:
         self._write()
 
     def begin(self, look: Callable[[], Seen]) -> None:
-        """The loop runs from now on; `look` returns its view, for each picture, in the loop's thread."""
+        """The loop runs from now on.
+
+        Args:
+            look: Returns the loop's view; called for each picture, in the loop's thread.
+        """
         self._kept_out = False  # the transcript is this process's by now
         self._look = look
         self._picture()
 
     def turn(self, now: float, mark: Hashable) -> None:
-        """The loop has turned, by the party's clock, in seconds; a change of `mark` makes a picture due."""
+        """The loop has turned.
+
+        Args:
+            now: On the party's clock, in seconds.
+            mark: A change of it makes a picture due at once.
+        """
         if now < self._due and mark == self._mark:
             return
         self._due, self._mark = now + self._every, mark
@@ -217,7 +230,11 @@ class Vitals:
         self._tell()
 
     def computed(self, done: int, whole: int) -> None:
-        """Report that `done` of `whole` parts of a long computation are done, every `STATUS_SECONDS`."""
+        """Report the progress of a long computation, at most every `STATUS_SECONDS`.
+
+        Args:
+            whole: Number of all parts, at least one.
+        """
         now = time.time()
         if now - self.status.beat >= self._every or done == whole:
             self.status = replace(self.status, busy_share=done / whole, beat=now)

@@ -44,8 +44,11 @@ def feature_space(
 ) -> FeatureSpace:
     """The space of the maps with that name; `FeatureSpace` describes the parameters.
 
-    `options` are further parameters of these maps (`FeatureSpace.options`), which have defaults. An unknown
-    name, an option that is not the map's, and a parameter that is out of range are a `ConfigError`.
+    `options` are further parameters of these maps (`FeatureSpace.options`); the map's own defaults apply to
+    those left out.
+
+    Raises:
+        ConfigError: The name is unknown, an option is not the map's, or a parameter is out of range.
     """
     if name not in FEATURE_SPACES:
         raise ConfigError(
@@ -65,6 +68,7 @@ def feature_space(
 def feature_map(name: str, *, seed: int | bytes, **public: Any) -> FeatureMap:
     """The map with that name and seed (`FeatureSpace.map`); other arguments are those of `feature_space`.
 
-    An unknown name, or a parameter out of range, is a `ConfigError`.
+    Raises:
+        ConfigError: The name is unknown, or a parameter is out of range.
     """
     return feature_space(name, **public).map(seed)

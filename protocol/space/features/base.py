@@ -94,17 +94,29 @@ class FeatureSpace(ABC):
 
     @abstractmethod
     def random_features(self, count: int, generator: np.random.Generator) -> Features:
-        """Admitted features of no points, int16 of shape (count, d): for measurements without data."""
+        """Features that `admits` accepts but that belong to no points: for measurements without data.
+
+        Returns:
+            int16 of shape (count, d), in units of 2^-15.
+        """
 
     @abstractmethod
     def admits(self, features: Features) -> npt.NDArray[np.bool_]:
-        """Whether each row, (n, d), can be some point's φ, shape (n,), by norms (DESIGN §3, "Verification").
+        """Whether each row can be some point's φ, shape (n,), judged by norms (DESIGN §3, "Verification").
 
-        Another shape or dtype is a `LocalProtocolError`.
+        Args:
+            features: Shape (n, d).
+
+        Raises:
+            LocalProtocolError: Another shape or dtype.
         """
 
     def with_labels(self, labels: LabelCode) -> Self:
-        """The same space, of maps in which labels have a part; `ConfigError` if they cannot."""
+        """The same space, of maps in which labels have a part.
+
+        Raises:
+            ConfigError: Maps of this kind have no place for labels.
+        """
         raise ConfigError(
             f"[labels]: the feature map {self.name!r} has no place for labels in the choice.",
             advice='Choose the map "paired", or leave [labels] out.',
@@ -112,16 +124,28 @@ class FeatureSpace(ABC):
 
     @abstractmethod
     def map(self, seed: int | bytes) -> FeatureMap:
-        """The map with that seed: a non-negative number that all parties know, or `SEED_BYTES` secret bytes.
+        """The map with that seed.
 
-        A negative seed is a `ConfigError`, another number of bytes a `LocalProtocolError`.
+        Args:
+            seed: A non-negative number known to all parties of a session; or `SEED_BYTES` bytes, if the map
+                is secret.
+
+        Raises:
+            ConfigError: A negative seed.
+            LocalProtocolError: A seed of another number of bytes.
         """
 
     def scale(self, points: RealArray) -> npt.NDArray[np.float64]:
         """(x - lower)/(upper - lower), column by column; values outside of the bounds are not clipped.
 
-        Points have shape (n, columns), and so has the result, float64. Another shape or a dtype that is not
-        real is a `DataError`.
+        Args:
+            points: Shape (n, columns).
+
+        Returns:
+            float64 of the same shape.
+
+        Raises:
+            DataError: Another shape or a dtype that is not real.
         """
         self.check_points(points)
         return np.asarray((points - self.lower) / self.range, dtype=np.float64)
@@ -145,7 +169,9 @@ class FeatureSpace(ABC):
 class FeatureMap(ABC):
     """φ: it computes the features of a point.
 
-    `digest` is SHA-256 of everything that determines the features, so that parties notice a difference.
+    Attributes:
+        space: The public part of the map.
+        digest: SHA-256 of everything that determines the features, so that parties notice a difference.
     """
 
     digest: bytes
@@ -202,7 +228,12 @@ def refuse_row(row: int) -> NoReturn:
 
 
 def check_seed(seed: int | bytes) -> None:
-    """Refuse a negative seed (`ConfigError`), or other than `SEED_BYTES` bytes (`LocalProtocolError`)."""
+    """Refuse a seed that no map has.
+
+    Raises:
+        ConfigError: A negative seed.
+        LocalProtocolError: A byte seed whose length is not `SEED_BYTES`.
+    """
     if isinstance(seed, int):
         if seed < 0:
             raise ConfigError("The feature map's seed is negative.", advice="Correct it in the session file.")

@@ -103,7 +103,11 @@ class FourierSpace(FeatureSpace):
 
     @abstractmethod
     def features(self, angles: Angles) -> Features:
-        """φ from Wx + b modulo a turn, shape (n, frequencies): int16 of shape (n, d), in units of 2^-15."""
+        """φ from Wx + b, modulo a turn: int16 of shape (n, d), in units of 2^-15.
+
+        Args:
+            angles: Shape (n, frequencies).
+        """
 
     def random_features(self, count: int, generator: np.random.Generator) -> Features:
         return self.features(generator.integers(0, 2**ANGLE_BITS, (count, self.frequencies)))
@@ -192,7 +196,14 @@ class FourierMap(FeatureMap):
 
 @functools.lru_cache(maxsize=64)
 def waves(dimension: int) -> tuple[Features, Features]:
-    """√(2/d)·cos and √(2/d)·sin of every angle, d ≥ 4: read-only int16, shape (2^16,), in units of 2^-15."""
+    """√(2/d)·cos and √(2/d)·sin of every angle, rounded to the grid.
+
+    Args:
+        dimension: d, from 4 on.
+
+    Returns:
+        Two read-only arrays of int16, shape (2^16,), in units of 2^-15.
+    """
     turns = np.arange(2**ANGLE_BITS, dtype=np.int64) << (32 - ANGLE_BITS)
     radius = math.isqrt(2**63 // dimension)  # √(2/d) in units of 2^-31
     shift = COSINE_BITS + 31 - FEATURE_BITS

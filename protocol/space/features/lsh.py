@@ -37,7 +37,11 @@ _LARGEST: Final = 2.0**20
 
 
 def row_unit(rows: int) -> int:
-    """Value of a point's nonzero coordinates in grid units: 2^15/√R, rounded, for R from `LEAST_ROWS` on."""
+    """Value of a point's nonzero coordinates in grid units: 2^15/√R, rounded.
+
+    Args:
+        rows: R, at least `LEAST_ROWS`.
+    """
     return round(2.0**FEATURE_BITS / math.sqrt(rows))
 
 
@@ -117,7 +121,11 @@ class LshSpace(FeatureSpace):
         return self.one_hot(generator.integers(0, self.cells, (count, self.rows)))
 
     def one_hot(self, cells: npt.NDArray[np.integer]) -> Features:
-        """Φ of points in these cells, shape (n, R): int16 of shape (n, d), in units of 2^-15."""
+        """Φ of points in those cells: int16 of shape (n, d), in units of 2^-15.
+
+        Args:
+            cells: Shape (n, R), each from 0 to W - 1.
+        """
         features = np.zeros((len(cells), self.dimension), dtype=np.int16)
         places = cells + self.cells * np.arange(self.rows)
         np.put_along_axis(features, places.astype(np.intp), np.int16(row_unit(self.rows)), axis=1)

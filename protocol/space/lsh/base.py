@@ -169,7 +169,11 @@ class HashFamily(ABC):
         return np.asarray(points + 2.0**-31).reshape(self.rows * self.power, columns)
 
     def _join(self, bases: npt.NDArray[np.int64]) -> None:
-        """Settle how a row's `power` codes, each from 0 to its base - 1, become one cell."""
+        """Settle how a row's `power` codes become one cell.
+
+        Args:
+            bases: How many codes each function has, shape (rows, power): codes run from 0 to bases - 1.
+        """
         # In float64 first: the product may not fit.
         combinations = np.prod(bases.astype(np.float64), axis=1)
         self.spread = combinations > self.width
@@ -213,15 +217,27 @@ class HashFamily(ABC):
 
     @abstractmethod
     def hash(self, points: Points) -> Cells:
-        """The cell of each data point in each row; `DataError` if one is malformed or out of bounds."""
+        """The cell of each data point in each row.
+
+        Raises:
+            DataError: Points of another shape or type, or outside of the public bounds.
+        """
 
     def hash_queries(self, queries: Points) -> Cells:
-        """The cell that a query reads in each row: as `hash`, unless the family is asymmetric."""
+        """The cell that a query reads in each row: that of a data point, unless the family is asymmetric.
+
+        Raises:
+            DataError: As `hash`.
+        """
         return self.hash(queries)
 
     @abstractmethod
     def kernel(self, points: Points, queries: Points) -> npt.NDArray[np.float64]:
-        """The probability that a point and a query collide, in closed form: float64, (points, queries)."""
+        """The probability that a point and a query collide, in closed form.
+
+        Returns:
+            float64 of shape (len(points), len(queries)).
+        """
 
 
 def interval(

@@ -77,8 +77,11 @@ class ExactProjection:
     def of(self, points: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Each point's inner product with each direction: float64 of shape (n, m).
 
-        Points are float64 of shape (n, columns). Another shape, and a point that reaches farther than `reach`
-        or is not finite, are a `LocalProtocolError`.
+        Args:
+            points: float64 of shape (n, columns), |coordinate| ≤ `reach`.
+
+        Raises:
+            LocalProtocolError: Another shape, or a point that reaches farther or is not finite.
         """
         if points.ndim != 2 or points.shape[1] != self.columns:
             raise LocalProtocolError(f"Points {points.shape} were projected in {self.columns} dimensions.")

@@ -18,8 +18,10 @@ __all__ = ["AsymmetricFamily", "SignedFamily", "squared_lengths"]
 class SignedFamily(HashFamily):
     """The signs of p random projections: points at the angle θ collide with probability (1 - θ/π)^p.
 
-    A row has 2^p cells (Charikar 2002; `power` is p). With a smaller `width`, codes are spread over that
-    many.
+    A row has 2^p cells (Charikar 2002; `power` is p).
+
+    Args:
+        width: With fewer than 2^p, codes are spread over so many cells.
     """
 
     name: ClassVar[str] = "srp"
@@ -81,12 +83,20 @@ class AsymmetricFamily(SignedFamily):
         return max(1.0, super()._reach)
 
     def hash(self, points: Points) -> Cells:
-        """The cell of (z, √(1 - ‖z‖²)); raises as `HashFamily.hash`, also outside of the unit ball."""
+        """The cell of (z, √(1 - ‖z‖²)).
+
+        Raises:
+            DataError: As `HashFamily.hash`, or a point outside of the unit ball.
+        """
         self.check_points(points)
         return self._signs(_extended(points))
 
     def hash_queries(self, queries: Points) -> Cells:
-        """The cell of (q, 0)/‖q‖, in bounds or not; `DataError` for length 0 or not finite."""
+        """The cell of (q, 0)/‖q‖. Queries need not lie within the bounds.
+
+        Raises:
+            DataError: A query of length 0, of another shape or not finite.
+        """
         return self._signs(np.column_stack([_normed(queries, self.columns), np.zeros(len(queries))]))
 
     def kernel(self, points: Points, queries: Points) -> npt.NDArray[np.float64]:
@@ -96,11 +106,14 @@ class AsymmetricFamily(SignedFamily):
 
 
 def squared_lengths(points: Points) -> npt.NDArray[np.float64]:
-    """‖x‖² of each point, which depends on nothing but its coordinates: (n, columns) to (n,).
+    """‖x‖² of each point, which depends on nothing but its coordinates: shape (n,).
 
     They are added up one after the other (`np.cumsum`). The order in which `np.linalg.norm` and `np.einsum`
     add changes with the number of rows and with the layout, so that one more record would change the last bit
     of others' lengths, and then their cells.
+
+    Args:
+        points: Shape (n, columns), with at least one column.
     """
     return np.asarray(np.cumsum(np.square(points), axis=1)[:, -1])
 

@@ -8,9 +8,15 @@ from hushbid.protocol.machine.base import TransitionTable
 
 
 def mermaid(table: TransitionTable[Any]) -> str:
-    """A machine's transitions as a Mermaid state diagram: its lines, without a final newline.
+    """A machine's transitions as a Mermaid state diagram.
 
-    Phases are in the machine's order; one arrow for each pair of phases carries all its triggers.
+    Phases stand in the machine's order, and one arrow for each pair of phases carries all its triggers.
+
+    Args:
+        table: Its table.
+
+    Returns:
+        The diagram's lines, without a final newline.
     """
     order = {phase: place for place, phase in enumerate(table.phases)}
     triggers: dict[tuple[str, str], list[str]] = {}
