@@ -38,7 +38,7 @@ class Quality(Figures):
     Attributes:
         mmd2: MMD² against D_v, by the exact kernel on scaled points; None if there are no points, or if one
             lies too far outside the public bounds.
-        mmd2_test: MMD² against the test set; None without a test set.
+        mmd2_test: The same against the test set; None without one.
         accuracy: Accuracy on the test set of a downstream model trained on the points; None without a test
             set, or if there is nothing to judge (`hushbid.consumer.downstream.accuracy`).
         effective_points: 1/Σw², which is the number of points if their weights are equal.
@@ -57,7 +57,6 @@ class Weighted(Figures):
     """The same points with matching weights.
 
     Attributes:
-        quality: How good the weighted points are.
         ridge: λ (`hushbid.consumer.matching.match`).
         gap: How far the weights' objective may be above the least.
         label_weight: Strength of labels beside features; 0: there were none.
@@ -76,11 +75,10 @@ class Judgement(Figures):
     """How good a choice of points is, without weights and with matching weights.
 
     Attributes:
-        plain: The quality without weights.
-        weighted: The quality with weights; None if there are no weights.
+        weighted: None if there are no weights.
         why: Why there are no weights; empty if there are, or if there are no points.
         labels_why: Why there is no accuracy, or an accuracy of 0, if labels are the reason
-            (`why_no_accuracy`); otherwise empty.
+            (`why_no_accuracy`).
     """
 
     FLAT: ClassVar[frozenset[str]] = frozenset({"plain"})
@@ -116,7 +114,6 @@ class Evaluation:
     label_weight: float = LABEL_WEIGHT
 
     def judge(self, session: Session) -> Judge:
-        """The judge of choices of a session's points."""
         space, test = session.space, self.test
         return Judge(
             space.scale(self.validation.features),
@@ -215,7 +212,6 @@ class Judge:
 
     @cached_property
     def of_models(self) -> ModelJudge:
-        """The judge of the consumer's model, by the same rows."""
         own = None if self.wanted_labels is None else (self.wanted, self.wanted_labels)
         test = None if self.test is None or self.test[1] is None else (self.test[0], self.test[1])
         return ModelJudge(own, test, self.model, self.seed, self.amounts)

@@ -1,8 +1,8 @@
 """The course of a purchase, round by round: a function of D_v, and so for the consumer only.
 
-The curator cannot compute it. It could only look at the released summary, whose noise exceeds the remaining
-distance to the target: with p = m = 300 and d = 140 at ε = 1, ‖ĝ - g̃‖² has noise of 0.14 to 0.25 at the end,
-where the true distance is 0.01 to 0.04.
+The curator cannot compute it: the released summary's noise exceeds the remaining distance to the target. With
+p = m = 300 and d = 140 at ε = 1, ‖ĝ - g̃‖² has noise of 0.14 to 0.25 at the end, where the true distance is
+0.01 to 0.04.
 """
 
 from __future__ import annotations

@@ -35,7 +35,6 @@ class SellerFault(Figures):
 
     @property
     def text(self) -> str:
-        """What is wrong, and with how many points, for people."""
         return self.what if self.points == 1 else f"{self.what} ({self.points} points)"
 
 
@@ -50,7 +49,6 @@ class SellerFaults:
         self._found: dict[tuple[str, int, str, bytes | int], SellerFault] = {}
 
     def __iter__(self) -> Iterator[SellerFault]:
-        """In the order in which they were found."""
         return iter(self._found.values())
 
     def note(self, purchases: Iterable[Purchase | BlindPurchase], delivered: Sequence[Delivered]) -> None:

@@ -108,8 +108,8 @@ def known_labels(labels: Labels) -> list[int | float | str]:
 def no_classes(labels: Labels) -> bool:
     """Whether labels are amounts or row names, so that shares and accuracy have no meaning.
 
-    This holds if more than half of more than 20 labels are different, or if any number among them is not
-    whole. Points with None do not count.
+    They are if more than half of more than 20 labels are different, or if any number among them is not whole.
+    Points with None do not count.
     """
     known = known_labels(labels)
     if 2 * len(set(known)) <= len(known):

@@ -132,8 +132,8 @@ def label_part(
 
     Returns:
         None if labels say nothing: a is 0, D_v has fewer than `FEWEST` or the points none; or these have no
-        class in common; or D_v's labels are neither classes nor amounts (as names of rows are), or are
-        amounts that hardly differ.
+            class in common; or D_v's labels are neither classes nor amounts (as names of rows are), or are
+            amounts that hardly differ.
 
     Raises:
         ConfigError: a is not from 0 to below 1.

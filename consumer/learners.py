@@ -1,7 +1,7 @@
 """Models that the consumer trains to judge its purchase: of classes, or of amounts.
 
-scikit-learn is imported only when a model is made. Its import takes longer than all others of a consumer
-together, and only a consumer with labels needs it, after the delivery.
+scikit-learn is imported only when a model is made. Its import takes longer than all others of a consumer, and
+only a consumer with labels needs it, after the delivery.
 """
 
 # ruff: noqa: PLC0415
@@ -141,7 +141,6 @@ class Learner:
 
     @property
     def name(self) -> str:
-        """Its class."""
         return type(self.estimator).__name__
 
     def learn(self, points: Rows, labels: Rows, weights: Floats | None = None) -> Learned:
@@ -278,7 +277,7 @@ def learner(model: Any, *, seed: int, amounts: bool) -> Learner | str:
 def _trying(name: str) -> Iterator[None]:
     """Raise what scikit-learn raises as a `DataError` that quotes nothing: it may quote rows and labels.
 
-    Its warnings are nobody's: a model that stopped early is still a model, and figures show how good it is.
+    Its warnings are dropped: a model that stopped early is still a model, and figures show how good it is.
     """
     # Models here are small. Threads of OpenMP that wait for a processor another program has cost minutes.
     with warnings.catch_warnings(), _openmp(len(sys.modules)).limit(limits=1):

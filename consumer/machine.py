@@ -1,6 +1,6 @@
 """The consumer's state machine: it sends its target and receives the chosen points.
 
-Where owners commit to their rows, it waits for what they committed to: the feature map is drawn after that.
+If owners commit to their rows, the feature map is drawn only after the consumer knows their commitments.
 """
 
 from __future__ import annotations
@@ -55,18 +55,16 @@ class ConsumerMachine(Participant):
     """The consumer of one session; `hushbid.consumer.party.consumer_machine` makes one.
 
     Args:
-        session: The opened session.
         table: `OPEN`, or one of a session whose curator is blind.
         buying: Keeps what was bought, as the table needs it.
 
     Attributes:
-        roots: What each owner committed to that came in time, as `root_name` calls it.
+        roots: What each owner committed to in time, as `root_name` calls it.
         charge: The session's cost to D_v.
         delivered: The points that came and were checked.
         mmd2: MMD² of the first 1, 2, … delivered points (`PurchasesChecked.mmd2`), after the whole delivery.
         seed_distance: The distance of D_init from D_v, after the whole delivery.
         faults: What is disputed: once for each fault, where `delivered` has it for each point.
-        buying: What was sent so far.
     """
 
     ROLE = "consumer"

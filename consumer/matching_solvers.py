@@ -84,10 +84,7 @@ def by_landmarks(kernel: Kernel, cross: Vector, ridge: float, groups: Sequence[G
 def _descended(
     steps: _Steps, start: Found, cross: Vector, ridge: float, groups: Sequence[Group], most: int
 ) -> Found:
-    """The best of steps with momentum (Beck and Teboulle 2009), which restarts uphill.
-
-    The restarts are those of O'Donoghue and Candès (2015).
-    """
+    """The best of steps with momentum (Beck, Teboulle 2009) and restarts (O'Donoghue, Candès 2015)."""
     weights, within, _ = best = start
     ahead, ahead_within, momentum = weights, within, 1.0
     for _ in range(most):

@@ -1,6 +1,6 @@
 """Whether a purchase makes the consumer's model better: on own rows alone, on bought points, and on both.
 
-The consumer alone computes all of it, from its own rows and its purchase, and tells nobody.
+The consumer computes all of it from its own rows and its purchase, and tells nobody.
 """
 
 from __future__ import annotations
@@ -261,12 +261,12 @@ class ModelJudge:
     ) -> ModelCourse | str:
         """Judge a model of own rows, if any has a label, and of the first of these points.
 
-        Points weigh what they do in the model of all of them, by which `judge` judged that: with all points
+        Points weigh what they do in the model of all of them, by which `judge` judged that. With all points
         the figure is its `ModelFigures.own_and_bought`, or `ModelFigures.bought` without own rows; without
-        test rows but for the choice of the weights, of which `judge` leaves out the row that it judges.
+        test rows the choice of the weights may differ, of which `judge` leaves out the row that it judges.
 
         Args:
-            points, labels: As `judge` takes them.
+            points, labels: As in `judge`.
             training: The training weights that it gave, shape (n,).
             counts: How many points to learn from, each from 0 to n.
 
@@ -339,7 +339,6 @@ def _strange(bought: Sequence[Any], others: Sequence[Any], whose: str) -> str:
 
 
 def _nothing(known: Sequence[Any], bought: Sequence[Any], own: Sequence[Any]) -> str:
-    """Why there is nothing to judge."""
     if not known:
         return "neither the validation set nor test rows have labels"
     return "" if bought or own else "neither bought points nor the validation set have labels"
@@ -353,7 +352,6 @@ class _Encoding:
     classes: dict[Any, int] = field(default_factory=dict)
 
     def held(self, labels: Labels) -> npt.NDArray[np.bool_]:
-        """Which labels can be learned from."""
         return np.array(
             [
                 label is not None and not (self.amounts and isinstance(label, str))
@@ -451,7 +449,6 @@ class _Judging:
 
     @property
     def rows(self) -> Labelled:
-        """The rows that are judged on."""
         rows = self.own if self.test is None else self.test
         assert rows is not None, "there are test rows or own ones"
         return rows

@@ -82,8 +82,7 @@ class ConsumerNumerics:
     Args:
         noise: The consumer's own source of noise, which also supplies the secret map.
         identity: Its keys; None if nothing is sealed.
-        validation: D_v.
-        seed_set: D_init.
+        validation, seed_set: D_v and D_init.
         store: Stores the delivered points; called once.
         target: An earlier release of D_v to use instead of a new one (`hushbid.consumer.target.check_kept`).
 

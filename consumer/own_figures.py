@@ -82,7 +82,6 @@ class ClassShares(Figures):
     """The share of a class among labelled points of several kinds.
 
     Attributes:
-        label: The class.
         wanted: Its share of D_v's labels, or of the test points' labels if D_v has none.
         bought: Its share of the bought points.
         weighted: Its share of the bought points' weights; None if there are no weights.
@@ -170,8 +169,6 @@ class OwnFigures(Figures):
     """All figures that the consumer computes alone.
 
     Attributes:
-        baselines: Accuracies that need no purchase.
-        label_shares: The shares of classes.
         by_owner: Each owner that sold a point → its part of the gain.
         by_owner_why: Why no owner was left out with weights; empty if that was done, or there are no weights.
     """
@@ -208,14 +205,11 @@ class OwnFigures(Figures):
 
 
 class PurchaseView(NamedTuple):
-    """What the consumer sees of its purchase.
+    """What the consumer sees of its purchase: its quality, figures of its own, and if its model gets better.
 
     Attributes:
-        judgement: Its quality.
         matching: The weights of undisputed points, if they have any.
-        own: Figures that only the consumer computes.
-        model: Whether its model gets better.
-        training: Weights of undisputed points in the training of it, where an own row weighs 1, shape (n,);
+        training: Weights of undisputed points in the model's training, where an own row weighs 1, shape (n,);
             None if there are no labels.
     """
 

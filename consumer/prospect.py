@@ -1,11 +1,11 @@
 """Whether the consumer's model will get better by buying, told before a session from its own rows alone.
 
-Three things are looked at, none of which a purchase is needed for: how good a model of own rows is, by
-cross-validation; how much it gained from twice as many rows; and whether labels follow the columns at all. As
-many rows like one's own as are bought are the most that a purchase can be worth.
+Three things are looked at, none of which needs a purchase: how good a model of own rows is, by
+cross-validation; how much it gained from twice as many rows; and whether labels follow the columns at all.
+The most that a purchase can be worth is as many rows like one's own as are bought.
 
-The rule was shaped on 83 sessions and tried on those that were made afterwards (docs/plan.md).
-All of it is a function of D_v, which the consumer keeps.
+The rule was shaped on 83 sessions and tried on those that were made afterwards (docs/plan.md). All of it is a
+function of D_v, which the consumer keeps.
 """
 
 from __future__ import annotations
@@ -115,8 +115,6 @@ def _numbered(classes: list[Any]) -> npt.NDArray[Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Mean:
-    """A mean over rows, and its standard error."""
-
     value: float
     error: float
 

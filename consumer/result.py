@@ -213,7 +213,7 @@ def missing_said(result: CountsMissing) -> str:
 def _without(delivered: Sequence[Delivered]) -> dict[str, int]:
     """Number of stored points without a label, without an identifier, and of all that are stored.
 
-    A label or an identifier of another type than most owners have is none.
+    A label or an identifier of another type than most owners have counts as none.
     """
     held, owners = [], []
     for entry in delivered:

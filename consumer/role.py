@@ -75,7 +75,7 @@ class ConsumerRole:
     validation: Frame = field(default=None, repr=False, metadata=by_option(ValidationOption))
     seed_set: Frame = field(default=None, repr=False, metadata=by_option(SeedSetOption))
     seed_points: int | None = option(
-        ranges.DrawnPoints | None, help="Draw so many points of D_init, in place of a file."
+        ranges.DrawnPoints | None, help="Draw this many points of D_init, in place of a file."
     )
     test: GivenPath = option(Path | None, help="Labelled points to judge a model by, in place of the file's.")
     features: str | Sequence[str] | None = option(
@@ -84,7 +84,7 @@ class ConsumerRole:
     label: str | None = option(str | None, help="The label's column.", envvar="HUSHBID_LABEL")
     budget_epsilon: float | None = option(
         ranges.Epsilon | None,
-        help="The most ε that D_v may lose in its life, at δ = 1e-5.",
+        help="Maximum ε that D_v may lose over its lifetime, at δ = 1e-5.",
         envvar="HUSHBID_BUDGET_EPSILON",
     )
     key: GivenPath = field(default=None, metadata=by_option(KeyOption))
@@ -99,7 +99,7 @@ class ConsumerRole:
     )
     outside: Literal["refuse", "clip", "drop"] | None = option(
         Literal["refuse", "clip", "drop"] | None,
-        help="What becomes of rows of D_v and of test rows that do not fit the session's public bounds and "
+        help="Treatment of rows of D_v and of test rows that do not fit the session's public bounds and "
         "categories; default: refuse.",
         envvar="HUSHBID_OUTSIDE",
     )

@@ -164,7 +164,7 @@ def keep_table(schema: Schema, delivered: Path, *, label: str) -> Path:
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
     """Write an ``.npz`` durably, readable by its owner only; it replaces an earlier one as a whole.
 
-    Raises `OSError` if it cannot be written; an earlier one is unchanged.
+    It raises `OSError` if it cannot be written; an earlier one is unchanged.
     """
     with in_place_of(path) as stream:
         np.savez(stream, **arrays)

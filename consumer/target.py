@@ -42,9 +42,8 @@ class TargetRelease:
 
     Attributes:
         embedding: g̃, float64 of shape (d,), in units of φ.
-        noise: The noise drawn for it.
+        noise: The noise drawn for it, by the source named `noise_name`.
         size: m, the number of points in D_v.
-        noise_name: Name of the noise source.
         finer: The curator's release, if it has one of its own.
     """
 
@@ -68,9 +67,6 @@ def release_target(
 
     Args:
         stream: A stream for a single release that was not made yet.
-        feature_map: φ.
-        validation: D_v.
-        noise_name: Name of the noise source.
         nested: A finer release that goes to the curator, from which this one follows; None: there is none.
     """
     points = hash_dataset(feature_map, validation)

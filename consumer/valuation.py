@@ -78,7 +78,7 @@ class PurchaseGame:
         counts: Number of points of each owner, shape (K,).
         pairs: Sum of kernel values between the points of each pair of owners, shape (K, K).
         wanted: Sum over an owner's points of the mean kernel value to D_v, shape (K,).
-        start: Value for the empty coalition: MMD²(D_init, D_v), or ‖mean of φ over D_v‖².
+        start: Value for the empty coalition: MMD²(D_init, D_v), or `spread`.
         spread: ‖mean of φ over D_v‖².
     """
 
@@ -171,7 +171,6 @@ def value(
         wanted: D_v, scaled.
         seeds: D_init, scaled; None if there is none.
         pairs: Number of drawn orders, each with its reverse, if more than `MOST_EXACT` owners sold.
-        seed: Seed of the draw.
     """
     owners = np.asarray(sellers)
     held = {name: points[owners == name] for name in set(sellers)}

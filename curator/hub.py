@@ -38,7 +38,7 @@ class Hub:
     """Takes frames in, feeds the machine, sends frames out, and gives signs of life.
 
     Args:
-        endpoint: The endpoint, already bound.
+        endpoint: Already bound.
         log: Told of every step.
         vitals: Told of every turn.
         progress: A file descriptor for one JSON line per PROGRESS_SECONDS, or None.

@@ -1,7 +1,7 @@
 """The curator's record of a session: what was acquired from whom, and what went wrong.
 
-The ledger is private to the curator. It sends none of it to an owner: how much an owner won depends on the
-other owners' data (DESIGN §3, "No feedback").
+It is private to the curator, and owners learn nothing of it: how much an owner won depends on the other
+owners' data (DESIGN §3, "No feedback").
 """
 
 from __future__ import annotations
@@ -46,7 +46,6 @@ class PointFault(Figures):
 
     @property
     def text(self) -> str:
-        """What is wrong, and of how many points, for people."""
         return self.what if self.points == 1 else f"{self.what} ({self.points} points)"
 
 

@@ -319,7 +319,7 @@ UNLINKED: Final[TransitionTable[CuratorState[UnlinkedSelection]]] = TransitionTa
 
 
 class CuratorMachine(CuratorState[Any]):
-    """The curator of one session: the state, with the table and the selection that the session has."""
+    """The curator of one session: the state, with the session's table and selection."""
 
     def __init__(self, session: Session) -> None:
         if session.unlinked:

@@ -162,7 +162,7 @@ def _settled(session: Session, machine: CuratorMachine) -> bool:
 def _admitted(session_file: SessionFile, file: CuratorFile) -> dict[str, str]:
     """Parties that may connect, as public key -> name: the roster without revoked parties.
 
-    Raises `ConfigError` if a revoked party is not an owner of the session, or the session has no keys.
+    It raises `ConfigError` if a revoked party is not an owner of the session, or the session has no keys.
     """
     roster = session_file.roster
     if unknown := sorted(set(file.revoked) - set(roster.owners)):

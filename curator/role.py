@@ -74,10 +74,7 @@ class Curator:
         self._control.stop()
 
     def files(self) -> tuple[SessionFile, CuratorFile]:
-        """The session and the curator's file that the options result in.
-
-        Raises `ConfigError` if one of them cannot be used.
-        """
+        """The session and the curator's file that the options result in; `ConfigError` if one is unusable."""
         from hushbid.protocol.config.loading import load_toml
         from hushbid.protocol.config.party import CuratorFile
         from hushbid.protocol.config.session import SessionFile

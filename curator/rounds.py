@@ -1,6 +1,6 @@
 """The course of a round, whatever selects its points: broadcast, bids, verification, asks, and the decision.
 
-`hushbid.curator.open_rounds` and `hushbid.curator.blind_rounds` have the messages of one kind of session.
+`hushbid.curator.open_rounds` and `hushbid.curator.blind_rounds` handle the messages of one kind of session.
 """
 
 from __future__ import annotations
@@ -123,9 +123,9 @@ def close_bidding_if_complete(curator: AnyCurator) -> None:
 
 
 def _all_submitted(curator: AnyCurator) -> bool:
-    """Whether nothing more can come; else who is away may come back, as long as there is time.
+    """Whether nothing more can come; else whoever is away may come back, as long as there is time.
 
-    Who has the map came in time, and may still be at its rows.
+    An owner that has the map came in time, and may still be at its rows.
     """
     coming = (seat for seat in curator.seats.values() if seat.mapped or curator.entering)
     return all(seat.has_bid(curator.round) or seat.out for seat in coming)

@@ -43,10 +43,7 @@ class Ending:
 
 
 class CuratorState(Machine, Generic[S_co]):
-    """The state of a session at its curator, with its selection, and the invariants.
-
-    Handlers are functions of it, in the module of their phase.
-    """
+    """The state of a session at its curator, and its invariants; handlers are functions of it."""
 
     def __init__(self, session: Session, table: TransitionTable[Self], selection: type[S_co]) -> None:
         super().__init__(table)

@@ -33,7 +33,7 @@ RehearsalOption: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--rehearsal/--no-rehearsal",
-        help="Play the session first, with owners made of the validation set; a hopeless one is refused.",
+        help="Play the session first, with owners made from the validation set; a hopeless one is refused.",
         envvar="HUSHBID_REHEARSAL",
     ),
 ]
@@ -52,7 +52,7 @@ class Consumer(ConsumerRole):
     It is run, stopped and watched as an `Owner` is, and takes tables as one does.
 
     Attributes:
-        rehearsal: Whether the session is played first, with owners made of the validation set.
+        rehearsal: Whether the session is played first, with owners made from the validation set.
         anyway: Whether a hopeless session goes on, which stays on record.
         say: Gets the rehearsal's verdict in lines for people; None: nobody does.
     """

@@ -92,8 +92,8 @@ class ExperimentOptions:
     Attributes:
         seeds: Their number, or the seeds themselves.
         jobs: Number of processes. Measured times are those of concurrent processes.
-        scheduler: Address of a Dask scheduler whose workers do the work. Each worker must find the data files
-            under the same paths. None: processes on this machine.
+        scheduler: Address of a Dask scheduler whose workers do the work, with the data files under the same
+            paths. None: processes on this machine.
         quick: Take unset options from `QUICK`: a smoke test whose numbers mean nothing.
         out: Directory for results; None: they are only returned.
         say: Called with what is being run.

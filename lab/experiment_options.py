@@ -1,8 +1,7 @@
 """Declarations of experiments: options of the verb, keys of the TOML file, and arguments in Python.
 
 The part of a class's docstring before the attributes is the verb's help. Attributes add what the options'
-help leaves out. The command line always imports this module. The code that runs an experiment is in the
-module of its name in `hushbid.lab.experiments`.
+help leaves out. The command line always imports this module; `hushbid.lab.experiments` has the rest.
 """
 
 from __future__ import annotations

@@ -4,9 +4,8 @@ Where the session says so, it first commits to its rows. If the feature map is s
 its seed, sealed. The owner reports when it has hashed its points.
 
 A point is handed over at most once: with its bid if the rule requires that, otherwise when the curator asks
-for it. Where rounds buy several points, a bid is a batch of the best ones.
-A point that was handed over is not bid again. After its last point, an owner sends exhausted bids of the same
-size.
+for it. It is not bid again. Where rounds buy several points, a bid is a batch of the best ones. After its
+last point, an owner sends exhausted bids of the same size.
 
 The tables are at the end: `OPEN`, and `BLIND` for a session whose curator cannot read bids.
 """

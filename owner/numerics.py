@@ -219,7 +219,6 @@ class OwnerNumerics:
         return self._sealed_contents(sealer, self._contents(rows), first)
 
     def _contents(self, rows: Sequence[int]) -> list[bytes]:
-        """What the boxes of rows hold."""
         dataset, size = self._dataset, self._session.box_bytes
         points = np.asarray(dataset.features[np.array(rows, dtype=np.intp)])
         if not self._session.commitment_depth:

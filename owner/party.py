@@ -35,7 +35,6 @@ def owner_party(
     """An owner of a session, with its points checked, and hashed if the feature map is public.
 
     Args:
-        name: The owner's roster name.
         identity: Its keys; None where nothing is sealed.
         noise: Its own source of noise, which also supplies the keys of boxes.
         scratch: Directory for features that take more than `memory_limit` bytes.

@@ -75,8 +75,8 @@ IdentifierOption: TypeAlias = Annotated[
 OutsideOption: TypeAlias = Annotated[
     Literal["refuse", "clip", "drop"] | None,
     typer.Option(
-        help="What becomes of own rows that do not fit the session's public bounds, categories and labels; "
-        "default: refuse, which tells others that there are some.",
+        help="Treatment of own rows that do not fit the session's public bounds, categories and labels; "
+        "default: refuse, which reveals to others that there are some.",
         envvar="HUSHBID_OUTSIDE",
     ),
 ]
@@ -84,7 +84,7 @@ BudgetOption: TypeAlias = Annotated[
     float | None,
     ranged(
         ranges.Epsilon,
-        help="The most ε that the data may lose in their life, at δ = 1e-5.",
+        help="Maximum ε that the data may lose over their lifetime, at δ = 1e-5.",
         envvar="HUSHBID_BUDGET_EPSILON",
     ),
 ]
@@ -92,8 +92,8 @@ LiftOption: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--lift-budget",
-        help="Allow that the budget on record is raised, or lifted where none is given; and a new ledger for "
-        "rows that have one. It stays on record.",
+        help="Allow raising the recorded budget, lifting it where none is given, and starting a new ledger "
+        "for rows that have one. The permission stays on record.",
     ),
 ]
 

@@ -36,9 +36,9 @@ class UnlinkedOwnerNumerics(BlindOwnerNumerics):
     """Carries out the computations of an owner that a blind curator cannot follow.
 
     In every bid it shows the scores of its best boxes, as many as could be chosen or more, and lets the
-    others look like empty ones. How many it shows stays what it was until more are needed, and then becomes
-    the number of all its boxes, less a few. So it looks the same when its points run out: it then shows all
-    of them, and as many ever after.
+    others look like empty ones. That number stays until more are needed, and then becomes the number of all
+    its boxes, less a few. So it looks the same when its points run out: it then shows all of them, and as
+    many ever after.
     """
 
     _shown = 0

@@ -136,7 +136,7 @@ class DataError(HushbidError):
 class Hopeless(HushbidError):
     """A rehearsal says that a session would buy no better than at random: settings and data do not fit.
 
-    Nothing was charged yet, and nothing is until whoever starts it says that it is to go on.
+    Nothing was charged yet, and nothing is until the caller says that it is to go on.
     """
 
     exit_code = ExitCode.USAGE

@@ -1,6 +1,6 @@
 """Packages that are not on every machine: they come with an extra (pyproject.toml), mostly `operator`.
 
-A party's own machine takes part without them. What uses one asks for it first, where it is not too late.
+A party's own machine takes part without them. Code that uses one asks for it first, before any work.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Text of others on its way to a person: labels, names, identifiers, categories, reasons, a peer's error.
 
-Whoever wrote such a text may have put in it what a terminal acts on (escape sequences), what changes the
-direction of reading, or a line break that makes one line look like two. Everything that people read passes
-`printable`, which shows such characters as escapes instead: nothing is dropped, and nothing acts.
+It may contain what a terminal acts on (escape sequences), what changes the direction of reading, or a line
+break that makes one line look like two. Everything that people read passes `printable`, which shows such
+characters as escapes: nothing is dropped, and nothing acts.
 """
 
 from __future__ import annotations

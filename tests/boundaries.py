@@ -1,8 +1,8 @@
-"""Points next to boundaries of rounding, which show whether a hash of points works row by row.
+"""Points next to rounding boundaries, which show whether a hash of points works row by row.
 
-It does if what it makes of a row depends on nothing but that row. Arithmetic that is not exact gives itself
-away where it rounds: of two neighbouring points one is rounded up and the other down, and the last bit of a
-sum decides. `at_boundaries` finds such points for any hash.
+It does if the hash of a row depends on that row alone. Inexact arithmetic shows where it rounds: of two
+neighbouring points one is rounded up and the other down, and the last bit of a sum decides. `at_boundaries`
+finds such points for any hash.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def at_boundaries(hash: Hash, low: Points, high: Points) -> Points:
     """Pairs of neighbouring points that are hashed differently: on either side of a boundary.
 
     Args:
-        hash: Of all points together.
+        hash: Hashes all points together.
         low: float64 of shape (n, columns): where each search begins.
-        high: Likewise, where it ends; each is to be hashed differently from its `low`.
+        high: Where it ends; each is to be hashed differently from its `low`.
 
     Returns:
         Shape (2n, columns): the points before a boundary, then those behind it.
@@ -45,11 +45,11 @@ def at_boundaries(hash: Hash, low: Points, high: Points) -> Points:
 
 
 def views(points: Points, seed: int = 0) -> Iterator[tuple[str, Points, npt.NDArray[np.intp]]]:
-    """The points again, among others, in other orders and in other layouts of memory.
+    """The points among others, in other orders and in other memory layouts.
 
     Args:
         points: Shape (n, columns), n at least 40.
-        seed: Of the orders.
+        seed: Seed of the orders.
 
     Yields:
         What is different, the points, and which of `points` each row is.

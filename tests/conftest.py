@@ -45,7 +45,7 @@ os.environ["XDG_STATE_HOME"] = _STATE.name
 
 @pytest.fixture(scope="session")
 def user_states(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Directories for each test's state: pytest would look for the next number among thousands of them."""
+    """Directories for each test's state: pytest would search thousands of them for the next number."""
     parent = tmp_path_factory.mktemp("user-states")
     return (parent / str(number) for number in itertools.count())
 
@@ -61,9 +61,9 @@ def own_state(monkeypatch: pytest.MonkeyPatch, user_states: Iterator[Path]) -> P
 
 @pytest.fixture(autouse=True)
 def _own_logging() -> Iterator[None]:
-    """A verb that a test runs in this process sets logging up, on a stream that is closed after the test.
+    """A verb that runs in this process sets up logging, on a stream that is closed after the test.
 
-    And `--quiet` of a verb holds for its process.
+    And its `--quiet` holds for the process.
     """
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
@@ -76,9 +76,9 @@ def _own_logging() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _one_blas_thread() -> None:
-    """From the start, as after the first session that a test plays; processes that a test starts have all.
+    """Use one BLAS thread from the start; processes that a test starts have all.
 
-    Several tests run at a time, and threads of BLAS wait for each other in loops, which cost as much as work.
+    Several tests run at a time, and BLAS threads wait for each other in loops, which cost as much as work.
     """
     if "numpy" in sys.modules:
         threadpool_limits(limits=1, user_api="blas")
@@ -86,7 +86,7 @@ def _one_blas_thread() -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def _parsers() -> Iterator[None]:
-    """A command line that tests call by typer's runner is made once, as in a process of its own (`built`)."""
+    """Command lines that tests call by typer's runner are made once, as in their own process (`built`)."""
     with pytest.MonkeyPatch.context() as patch:
         if "typer.testing" in sys.modules:
             from hushbid.protocol.runtime.command import built
@@ -97,7 +97,7 @@ def _parsers() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def shared_data() -> Callable[[str], Path]:
-    """`shared_data("mnist.npz")`: that file beside the project, or a skip that says what is missing."""
+    """`shared_data("mnist.npz")`: that file beside the project, or a skip that names what is missing."""
 
     def locate(name: str) -> Path:
         path = SHARED_DATA / name
@@ -130,12 +130,12 @@ def parse_share(text: str) -> tuple[int, int]:
 
 
 def shares_of(nodeids: Iterable[str], count: int) -> dict[str, int]:
-    """The share that each of them belongs to: dealt out in the order of their names, so none is empty."""
+    """The share of each test: dealt out in the order of their names, so none is empty."""
     return {nodeid: place % count for place, nodeid in enumerate(sorted(nodeids))}
 
 
 def _takes_long(item: pytest.Item) -> bool:
-    """Whether a test is slow, or of a property of which `make test` looks at some examples."""
+    """Whether a test is slow, or checks a property with few examples in `make test`."""
     return item.get_closest_marker("slow") is not None or is_hypothesis_test(getattr(item, "obj", None))
 
 
@@ -165,7 +165,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Look for no garbage meanwhile: nearly all that is made stays, and looking takes a fifth of the time."""
+    """Collect no garbage meanwhile: nearly everything stays, and looking takes a fifth of the time."""
     gc.disable()
     try:
         return (yield)
@@ -175,12 +175,12 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """A share can be empty if there are more of them than slow tests; pytest calls that a failure."""
+    """A share can be empty if there are fewer slow tests than shares; pytest calls that a failure."""
     if session.config.getoption("--share") and exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
         session.exitstatus = pytest.ExitCode.OK
 
 
 def pytest_collection_finish() -> None:
-    """Let no collection of garbage look at what is there for good: the modules, and the tests themselves."""
+    """Exclude permanent objects, modules and the tests themselves, from garbage collection."""
     gc.collect()
     gc.freeze()

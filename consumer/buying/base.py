@@ -15,8 +15,7 @@ __all__ = ["Buying"]
 class Buying:
     """The points that were sent so far, checked against what a correct curator can send.
 
-    The machine asks, and acts on the answers. It raises `RemoteProtocolError` for what the curator must not
-    send, and then has not changed.
+    What the curator must not send raises `RemoteProtocolError`, and changes nothing.
     """
 
     def __init__(self, session: Session) -> None:
@@ -28,7 +27,6 @@ class Buying:
         """Owner and number of each of them."""
 
     def ensure(self) -> None:
-        """Raise `LocalProtocolError` unless the invariants hold."""
         if self._received > self._most:
             raise LocalProtocolError(f"{self._received} points were delivered of {self._most}.")
 

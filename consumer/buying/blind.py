@@ -33,7 +33,6 @@ class BlindBuying(Buying):
     """Boxes come in every round, and the next round's weight follows from what is in them.
 
     Attributes:
-        rounds: Number of rounds in the session.
         weighing: What the round's weights are computed from.
         target: The target against which the consumer weighs, once it is released.
         void: Chosen boxes of each owner that do not hold what the owner said.
@@ -62,10 +61,7 @@ class BlindBuying(Buying):
         self.weighing.begin(target)
 
     def weighed(self, computed: WeightsComputed, number: int) -> tuple[Charge, ...]:
-        """Take in the weights of a round; return the charges to record before they leave.
-
-        Raises `BudgetExceeded` if the filter does not admit the release.
-        """
+        """Take in a round's weights; return the charges to record first; `BudgetExceeded` if refused."""
         charges = self.weighing.computed(computed, number)
         self._weights = computed.weights
         return charges
@@ -138,7 +134,6 @@ class BlindBuying(Buying):
             )
 
     def _place(self, purchase: BlindPurchase) -> tuple[bytes, int, int]:
-        """What orders an award."""
         return reversed_bytes(purchase.score), self._ranks[purchase.owner], unfixed(purchase.handle)
 
     def checked(self, outcome: PurchasesChecked) -> Award:
@@ -166,10 +161,7 @@ class BlindBuying(Buying):
     # -- the end ----------------------------------------------------------------------------------------
 
     def charge_settlement(self) -> tuple[Charge, ...]:
-        """Charge a private settlement, if the session has one.
-
-        Raises `BudgetExceeded` if the filter does not admit it.
-        """
+        """Charge a private settlement, if there is one; `BudgetExceeded` if the filter refuses."""
         if self._session.settlement is None:
             return ()
         charges = self.weighing.charge(self._session.owners_releases)
@@ -190,5 +182,5 @@ def _numbers_of(award: Award) -> list[tuple[str, int]]:
 
 
 def reversed_bytes(score: bytes) -> bytes:
-    """Bytes whose order is reversed."""
+    """Bytes in reversed order."""
     return bytes(255 - byte for byte in score)

@@ -71,10 +71,7 @@ class Selection(ABC):
         """Forget all boxes, and keep none that comes later."""
 
     def settle(self) -> tuple[Charge, ...]:
-        """Release the private settlement, if this curator computes one; return its charges.
-
-        Raises `BudgetExceeded` if the filter does not admit the release.
-        """
+        """Release a private settlement, if due; return its charges; `BudgetExceeded` if refused."""
         return ()
 
     @abstractmethod

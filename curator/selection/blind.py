@@ -68,7 +68,6 @@ class BlindSelection(Selection):
         boxes: Owner → number → box, for boxes that were not chosen.
         scores: Owner → the masked scores of its last bid.
         bids_had: Owner → number of its bids so far.
-        account: The consumer's account, at the end.
     """
 
     def __init__(self, session: Session, seats: Mapping[str, Seat], ledger: Ledger) -> None:
@@ -186,7 +185,6 @@ class BlindSelection(Selection):
         return Award(round=current.number, purchases=tuple(purchases))
 
     def _note_win(self, owner: str, handle: int, box: Box, number: int) -> None:
-        """Record that a box was bought in a round."""
         candidate = SealedCandidate.model_construct(
             features=_NO_FEATURES, box=box.candidate.box, signature=box.candidate.signature
         )
@@ -290,5 +288,4 @@ class BlindSelection(Selection):
 
 
 def _score(scores: bytes, handle: int) -> bytes:
-    """The masked score of a box."""
     return scores[MASK_BYTES * (handle - 1) : MASK_BYTES * handle]

@@ -242,7 +242,6 @@ class OpenSelection(Selection):
         return self.pool.first(_weights_of(current), count, withheld=withheld)
 
     def take(self, found: Sequence[Best], number: int) -> None:
-        """Buy points in a round."""
         for best in found:
             parcel, self.pooled[best.entry] = self.pooled[best.entry], None
             if parcel is None:

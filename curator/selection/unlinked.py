@@ -67,7 +67,6 @@ class UnlinkedSelection(BlindSelection):
         self._taken = taken
 
     def _places_in(self, opening: RoundOpening) -> dict[str, npt.NDArray[np.intp]]:
-        """Of each owner the places that are not to be chosen from."""
         due = PLACE_BYTES * self._sold.total()
         if len(opening.taken) != due:
             raise RemoteProtocolError(

@@ -81,7 +81,7 @@ class Advice(Figures):
     Attributes:
         trials: The settings that were tried; the first is the proposal.
         effect: The requested ratio; None: ε was given.
-        own: The outcome of the proposal with D_v itself, if public rows stood for it, or if labels take part.
+        own: The outcome with D_v itself, if public rows stood for it, or if labels take part.
         labels: The model with labels in the selection and without, if public rows decided.
         verdict: The verdict on the proposal that `preflight` and `consumer` give, or else `hushbid plan`.
         by_rule: Whether the verdict is the rule of thumb's, as nothing was rehearsed.

@@ -92,7 +92,6 @@ class Request:
     rehearse: bool = True
 
     def rule(self, points: int) -> str:
-        """The rule of the played sessions."""
         return Sealed.name if self.in_rounds else default_rule(points)
 
     @property
@@ -107,9 +106,8 @@ class Trial(Figures):
 
     Attributes:
         kernel: `mean_kernel` of the rows.
-        rehearsal: The rehearsal; None: there was none.
-        expected: Without a rehearsal, MMD² relative to that of a uniform choice by the rule of thumb, without
-            weights.
+        rehearsal: None: there was none.
+        expected: Without a rehearsal, MMD² over a uniform choice's by the rule of thumb, without weights.
     """
 
     TOLD: ClassVar[Mapping[str, str]] = {"reach": "reach", "ratio": "ratio"}

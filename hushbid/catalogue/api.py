@@ -54,8 +54,8 @@ class ScreenOptions:
     delta: float = option(ranges.Delta, default=1e-5, help="δ for --epsilon.")
     target_file: GivenPath = option(
         Path | None,
-        help="Where the release of D_v is kept, and used again if it is there; default: the private "
-        "file's, or beside D_v.",
+        help="File that keeps the release of D_v, and is reused if it exists; default: the private file's, "
+        "or beside D_v.",
         envvar="HUSHBID_TARGET_FILE",
     )
     ledger: GivenPath = field(default=None, metadata=by_option(LedgerOption))

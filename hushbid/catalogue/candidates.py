@@ -79,7 +79,6 @@ def candidates(
     """Read entries, and keep the comparable ones: one for each owner, sorted by name.
 
     Args:
-        files: The entries' files.
         functions: The session's feature map (`KmeRelease.functions`); None: the one shared by most of the
             entries.
         keys: Keys of a session's roster, by owner; an empty or missing key is not checked.

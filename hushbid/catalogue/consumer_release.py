@@ -82,8 +82,7 @@ class Screening:
     Attributes:
         catalogue: Files of entries, and directories of them.
         session: The session file that gives map, target mechanism and roster, if any.
-        epsilon: ε of the consumer's release; None: from the session's `[target]`.
-        delta: The δ of `epsilon`, if it is not the session's.
+        epsilon, delta: Of the consumer's release; None: ε of the session's `[target]`.
         best: Number of owners to choose.
         unaccounted: Rank by the exact D_v. Its result is not private.
         allow_simulated: Include entries whose noise protects nobody.

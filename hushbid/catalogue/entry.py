@@ -65,11 +65,9 @@ class EntryHead(EntryPart):
         date: Date of creation, YYYY-MM-DD.
         software: The version of hushbid that made it.
         columns: Names of the feature columns; None if the data have none.
-        out_of_bounds: Treatment of rows outside the public bounds: clipped to the bounds, or refused, so that
-            there are none.
+        out_of_bounds: Whether rows outside the public bounds are clipped, or refused, so that there are none.
         neighbours: The datasets that ε compares.
-        epsilon: The ε of the release, including its number of points.
-        delta: The δ of that ε; 0 if ε is pure.
+        epsilon, delta: Of the release, including its number of points; δ is 0 if ε is pure.
         costs: Its parts, for an accountant (`hushbid.protocol.privacy.accounting.cost_to_record`).
         noise: Source of the noise. "simulated" protects nobody.
         root: What the owner commits to as these data (`hushbid.protocol.crypto.commitment.root_name`); a

@@ -52,10 +52,8 @@ class KmeRelease(EntryRelease):
     length of such a vector, √(‖φ‖² + count_unit²).
 
     Attributes:
-        kind: "kme".
         features: The feature map, its public seed, and the public bounds of the columns.
         digest: SHA-256 of the map's frequencies and phases (`FeatureMap.digest`).
-        sigma: σ in grid units.
         total: int64 of shape (d,).
         count: The number of points under `substitute-one`; else the noisy number times `count_unit`.
         count_unit: The weight of a point in the noisy number, in grid units; 0 where the number is public.

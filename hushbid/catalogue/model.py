@@ -114,7 +114,6 @@ class EntryRelease(EntryPart):
 
     @property
     def point_count(self) -> int:
-        """The number of synthetic points."""
         return 0
 
     def point_features(self) -> npt.NDArray[np.float64] | None:

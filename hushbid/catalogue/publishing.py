@@ -74,7 +74,6 @@ class PublishedEntry:
     Attributes:
         entry, path: The entry and its file.
         rows, clipped: Rows of the dataset, and how many of them were moved to the bounds.
-        ledger: The ledger's file.
         spent: Total recorded ε at `spent_delta`, which a budget must allow.
         spent_delta: The budget's δ, or the entry's.
         spent_neighbours: The datasets that it compares.

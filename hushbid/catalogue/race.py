@@ -94,11 +94,9 @@ class RaceEntry(EntryRelease):
     noise of its own, for a share of ε.
 
     Attributes:
-        kind: "race".
         hashes: The hash functions.
         digest: SHA-256 of all their parameters (`HashFamily.digest`).
-        distribution: Distribution of the noise on each cell.
-        scale: Scale of that noise.
+        distribution, scale: Of the noise on each cell.
         counts: Noisy counts of the cells, row after row, in the smallest of int16, int32 and int64 that holds
             them.
         count: The number of points, noisy or not.
@@ -245,10 +243,7 @@ def hash_family_of(section: HashSection) -> HashFamily:
 
 
 def exact_counts(family: HashFamily, dataset: Dataset) -> Counts:
-    """The number of points in each cell, without noise: private.
-
-    The features lie within the functions' bounds, as `hushbid.protocol.data.check_dataset` compares them.
-    """
+    """The number of points in each cell, without noise: private. The dataset is within the bounds."""
     counts = np.zeros(int(family.cells.sum()), dtype=np.int64)
     for start, stop in row_chunks(dataset.features):
         # A float32 value at a bound may lie slightly outside, as the bound rounds to it.

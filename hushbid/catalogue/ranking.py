@@ -32,7 +32,6 @@ class OwnerRow:
     """One owner.
 
     Attributes:
-        candidate: Its entry.
         estimate: MMD² of all its points to the target.
         weight: Its weight in the nearest mixture of all owners.
         point_mass: Total weight of its synthetic points when all owners' points are weighted freely: the
@@ -93,8 +92,7 @@ class Ranking:
         subsets: Subsets of each size, nearest first.
         search: Whether all subsets were tried, or owners were added one by one.
         chosen: The nearest of the largest subsets.
-        why_so_many: The reason for their number, for people.
-        why_these: The reason for these owners, and how a tie was broken, for people.
+        why_so_many, why_these: Why so many, and why these, with how a tie was broken: for people.
     """
 
     owners: tuple[OwnerRow, ...]

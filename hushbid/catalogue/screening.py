@@ -24,7 +24,6 @@ class ScreeningResult:
     """The result of a screening.
 
     Attributes:
-        ranking: Owners and choices of owners.
         refused: Entries that were not compared.
         accounted: Whether everything follows from a charged release.
         release: A description of the release: "mechanism", "epsilon", "delta", "neighbours", "noise", "file",

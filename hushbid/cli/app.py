@@ -83,8 +83,7 @@ _BEFORE: Final = {"health": "health:health_command", "watch": "watch:watch_comma
 def evidence_verbs() -> dict[str, str]:
     """Find the verbs below `evidence`, sorted: ours, and the entry points of the group `hushbid.evidence`.
 
-    The laboratory's are among them: nothing of the product imports it. Only who asks for such a verb waits
-    until what is installed is read, some 50 ms.
+    Reading what is installed takes some 50 ms, so it happens only when such a verb is requested.
     """
     from importlib.metadata import entry_points
 
@@ -136,7 +135,7 @@ class _Verbs(TyperGroup):
         self._listing = False
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """As Typer does, but without importing the verbs' modules."""
+        """As in Typer, but without importing the verbs' modules."""
         import_rich_help()
         self._listing = True
         try:
@@ -145,7 +144,7 @@ class _Verbs(TyperGroup):
             self._listing = False
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the interface requires it
-        """As Typer does, without making each verb's parser."""
+        """As in Typer, without making each verb's parser."""
         return list(self.commands)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -163,11 +162,11 @@ class _Verbs(TyperGroup):
         return _Parsers(evidence_verbs(), {})
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As Typer does, and accepts former spellings too."""
+        """As in Typer; former spellings are accepted too."""
         return super().parse_args(ctx, present(args))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """As Typer does, and answers an unknown word with the verb that does what it asks for."""
+        """As in Typer, but an unknown word is answered with the verb that it probably means."""
         known = not args or args[0].startswith("-") or args[0] in self.commands or args[0] in evidence_verbs()
         if not known:
             ctx.fail(meant(args[0], [verb for verbs in GROUPS.values() for verb in verbs]))
@@ -175,8 +174,6 @@ class _Verbs(TyperGroup):
 
 
 class _Evidence(TyperGroup):
-    """The parser of `hushbid evidence`."""
-
     def __init__(self, **settings: Any) -> None:
         verbs = evidence_verbs()
         super().__init__(**settings | {"commands": _Parsers(verbs, dict.fromkeys(verbs, "Commands"))})

@@ -1,7 +1,4 @@
-"""`hushbid status --check`: whether parties are alive or have ended well, for health checks.
-
-`hushbid health` is its former name.
-"""
+"""`hushbid status --check`, formerly `hushbid health`: whether parties are alive or have ended well."""
 
 from __future__ import annotations
 

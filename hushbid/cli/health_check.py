@@ -1,7 +1,6 @@
 """The check of `hushbid status --check`; it runs plain command lines without Typer.
 
-Containers and units ask every few seconds, each time with a new process, and Typer would take most of its
-time.
+Containers and units start one every few seconds, and Typer would take most of its time.
 """
 
 from __future__ import annotations
@@ -108,11 +107,11 @@ def unnamed() -> ConfigError:
 
 
 def trouble(status: Status, now: float, *, max_age: float, ready: bool) -> str | None:
-    """The problem of a party, as a predicate; None if it is well.
+    """The problem of a party, as a predicate; None if it is well. Times are in seconds, `now` since 1970.
 
     A party that has ended with exit code 0 is well, and counts as ready. A party that announced a long
-    computation is alive as long as its process exists: check on the machine, and in the container, where it
-    runs. Times are in seconds, `now` since 1970.
+    computation is alive as long as its process exists: check where it runs, on the machine or in the
+    container.
     """
     if status.finished:
         return None if status.exit_code == 0 else f"has ended with exit code {status.exit_code}"

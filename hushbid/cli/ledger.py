@@ -101,7 +101,6 @@ def ledger_command(
 
 
 def _ledger_of(file: Path) -> Path:
-    """The ledger beside a file; or the file, if it is itself a ledger."""
     from hushbid.protocol.runtime.ledger.lifetime_ledger import may_be_ledger
 
     beside = file.with_name(f"{file.name}.ledger")

@@ -52,10 +52,7 @@ SHORT: Final[Mapping[str, str]] = {
 
 
 def import_rich_help() -> None:
-    """Import what Typer draws help with, except the modules for Markdown and tracebacks: half of it.
-
-    Typer imports these at the top of a module, and our help uses neither.
-    """
+    """Import what Typer draws help with, but not what it imports for Markdown and tracebacks: half of it."""
     if "typer.rich_utils" in sys.modules:
         return
     missing = {module: name for module, name in _NOT_DRAWN.items() if module not in sys.modules}

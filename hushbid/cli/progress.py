@@ -48,7 +48,7 @@ def session_progress(console: Console | None = None) -> Iterator[Callable[[Sessi
 def session_bar(progress: SessionProgress) -> RenderableType:
     """A bar that is full once all rounds are decided, above the missing parties; or a bar for a comparison.
 
-    The bar counts rounds, as owners may run out of points before the planned number is reached.
+    It counts rounds, as owners may run out of points before the planned number is reached.
     """
     from rich.console import Group
     from rich.progress_bar import ProgressBar

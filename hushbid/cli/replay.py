@@ -59,8 +59,8 @@ def replay_command(
         bool,
         typer.Option(
             "--transcripts-only",
-            help="Leave out the consumer's files, which its directory and a run's have beside transcripts: "
-            "no row of the validation set is shown, and no model is trained.",
+            help="Leave out the consumer's files that lie beside its transcripts: no row of the validation "
+            "set is shown, and no model is trained.",
         ),
     ] = False,
 ) -> dict[str, Any]:

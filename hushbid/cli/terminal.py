@@ -24,7 +24,7 @@ class Terminal(Console):
         super().__init__(stderr=stderr, width=width, highlight=highlight, markup=False, emoji=False)
 
     def render_str(self, text: str, **settings: Any) -> Text:
-        """As Rich does, measuring text in its printed form."""
+        """As in Rich, but text is measured in its printed form."""
         return super().render_str(printable_lines(text), **settings)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:

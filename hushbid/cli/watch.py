@@ -1,7 +1,4 @@
-"""`hushbid status --watch`: a live view of a session from its parties' status files, until it is over.
-
-`hushbid watch` is its former name.
-"""
+"""`hushbid status --watch`, formerly `hushbid watch`: a live view of a session from its status files."""
 
 from __future__ import annotations
 
@@ -143,8 +140,7 @@ class Look:
     def gone(self) -> tuple[WatchedParty, ...]:
         """Parties that will never end: their curator has ended well, and their processes are gone.
 
-        The process of a party on another machine cannot be seen from here: then its loop's last turn
-        decides.
+        For a party on another machine, whose process cannot be seen, the last turn of its loop decides.
         """
         statuses = [party.status for party in self.parties]
         done = {each.session for each in statuses if each.role == "curator" and each.exit_code == 0}
@@ -204,7 +200,6 @@ class Watcher:
         return Look(tuple(parties), tuple(awaited))
 
     def _read(self, path: Path) -> str:
-        """Read a status; returns the reason if it cannot be read now."""
         try:
             self._known[path] = Status.read(path)
         except HushbidError as error:

@@ -1,7 +1,4 @@
-"""`hushbid status --watch --web`: a running session as a page for browsers on this machine.
-
-`hushbid watch --web` is its other name.
-"""
+"""`hushbid status --watch --web` (or `hushbid watch --web`): a running session as a page for browsers."""
 
 from __future__ import annotations
 
@@ -181,8 +178,6 @@ def _with_facts(told: bytes, facts: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class _Page:
-    """Makes the page of facts on demand."""
-
     facts: Facts | None
 
     def __call__(self) -> str:

@@ -1,7 +1,7 @@
 """`hushbid setup`: prepare a cluster's parties to run apart, each from directories of its own.
 
-For containers: volumes for each party's key, data and state, and one for the session file. Whoever runs this
-has handled every party's key and data, so it is for demonstrations and tests: parties that do not trust one
+For containers: volumes for each party's key, data and state, and one for the session file. The operator
+handles every party's key and data, so it is for demonstrations and tests: parties that do not trust one
 operator make their own (docs/deploy.md).
 """
 
@@ -62,10 +62,9 @@ class OwnKeys:
 
 @dataclass(frozen=True)
 class SetUp:
-    """The setup, new or existing.
+    """The setup, new or existing: curator, consumer, and owners by name.
 
     Attributes:
-        parties: Curator, consumer, owners by name.
         points_of: Owner → the cluster file's owner whose points it has, all or some.
         new: Whether there was no session before.
         over: Whether every party has ended it well, so that there is nothing more to do.
@@ -204,7 +203,7 @@ def _dealt(
 def _refuse_ledgers(cluster: Cluster) -> None:
     """Refuse data that have been charged: a copy of them would begin with nothing spent.
 
-    The ledger is not copied either. Otherwise there would be two, and each would allow the whole budget.
+    The ledger is not copied either: there would then be two, and each would allow the whole budget.
     """
     consumer = cluster.file.consumer
     sections: list[tuple[str, OwnerSection | ConsumerSection, tuple[Path | None, ...]]] = [

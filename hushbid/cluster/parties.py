@@ -105,7 +105,6 @@ def furnish(
     """Write a party's own files: directories of mode 0700, files of mode 0600. Existing ones stay.
 
     Args:
-        layout: The paths of its files.
         key: Its secret key; None if it has none, or keeps its own. A key already there is this one.
         share: Its data, which are written.
         settings: Further keys of its private file.

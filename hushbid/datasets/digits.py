@@ -59,7 +59,7 @@ def digits(path: Path | None, generator: np.random.Generator, options: Partition
 def _bundled() -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """What `sklearn.datasets.load_digits` returns: pixels, shape (1797, 64), and classes, shape (1797,).
 
-    Its file is read without it, as its import takes a second. Where the file is not, it is asked itself.
+    Its file is read without scikit-learn, whose import takes a second, unless the file is not found.
     """
     found = find_spec("sklearn")
     for place in (found.submodule_search_locations or ()) if found is not None else ():

@@ -1,7 +1,4 @@
-"""The process pool shared by audits, sweeps and experiments.
-
-Processes are on this machine, or are workers of a Dask cluster; joblib has a backend for each.
-"""
+"""The process pool of audits, sweeps and experiments: processes here, or workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -86,7 +83,6 @@ def _of_cluster(
 
 @contextmanager
 def _connected(scheduler: str) -> Iterator[Any]:
-    """A client of a scheduler that has workers."""
     import distributed
 
     base: Any = distributed.Client  # It has no type information.

@@ -73,7 +73,6 @@ class FrameDifference:
         frame: Its number among the owner's, from 1, without beats.
         kind: The recorded message.
         byte: The first byte that differs, from 0; None if a check failed instead.
-        field: The field of that byte.
         expected, actual: Up to 16 bytes from there as recorded and as received, in hexadecimal.
         why: The failed check, for people.
     """

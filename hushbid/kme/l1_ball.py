@@ -33,10 +33,7 @@ class L1Ball:
         """Number of shares."""
 
     def shares(self, weights: Vector) -> Vector:
-        """Shares of given weights, scaled into the ball: shape (size,), of mean near 1.
-
-        All of them are positive, so that none is stuck at its bound.
-        """
+        """Shares of given weights, scaled into the ball: shape (size,), mean near 1, none stuck at 0."""
         halves = [np.maximum(weights, 0.0)]
         if self.signed:
             halves.append(np.maximum(-weights, 0.0))

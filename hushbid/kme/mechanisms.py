@@ -156,8 +156,8 @@ class FeatureMechanism:
     def finish(self, noisy: Vector, sigma: float) -> tuple[Points, Vector, Risk]:
         """The reduced set, with Stein's estimate of its squared distance in features.
 
-        The estimate counts the directions in which the weighted points can move (`degrees_of_freedom`). It
-        errs upwards: the constraints leave fewer.
+        It counts the directions in which the weighted points can move (`degrees_of_freedom`), and errs
+        upwards: the constraints leave fewer.
         """
         points, weights = reduced_set(
             noisy,

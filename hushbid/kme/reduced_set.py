@@ -1,7 +1,4 @@
-"""The reduced set of Algorithm 2: points and weights with a given mean feature vector.
-
-All of it is post-processing of a release, by public values.
-"""
+"""The reduced set of Algorithm 2, post-processing: points and weights with a given mean feature vector."""
 
 from __future__ import annotations
 

@@ -50,8 +50,6 @@ class ReleaseError(Figures):
     """The errors of a release, in φ's units; errors are root mean squares of L2 norms.
 
     Attributes:
-        mechanism: Its name.
-        releases: Number of releases.
         count: Number of points in the last release's mean.
         sigma: Standard deviation of the noise on each coordinate of Σφ, of one release; None: not Gaussian.
         noise: Norm of the noise on Σφ.
@@ -157,7 +155,7 @@ def _error(
 
 
 def _filtered(gains: Iterable[float], releases: int) -> tuple[float, float]:
-    """A linear filter after this many noisy releases: its noise's variance over σ², and its lag in rounds.
+    """A linear filter's noise variance over σ², and its lag in rounds, after this many noisy releases.
 
     x_l = x_{l-1} + k_l·(o_l - x_{l-1}), with gains k_l.
     """
@@ -174,8 +172,8 @@ def _filtered(gains: Iterable[float], releases: int) -> tuple[float, float]:
 def _simulated(mechanism: ReleaseMechanism, setting: PlanSetting, count: float) -> tuple[float, float]:
     """`noise` and `error` of a nonlinear mechanism, if every point adds the same vector to Σφ.
 
-    The vector's length is that of the mean embedding of points that lie `spread` apart from their mean. Of
-    many releases only the last ones are simulated, starting from a stream's initial state.
+    Its length is that of the mean embedding of points `spread` apart from their mean. Of many releases only
+    the last ones are simulated, starting from a stream's initial state.
     """
     generator = np.random.default_rng(0)
     direction = generator.standard_normal(mechanism.dimension)
@@ -205,7 +203,6 @@ def _simulated(mechanism: ReleaseMechanism, setting: PlanSetting, count: float) 
 
 
 def _calibrations(mechanism: MwemRelease, neighbours: Neighbours) -> dict[str, MwemCalibration]:
-    """Both calibrations, at the last release's ε per step."""
     step = mechanism.schedule(mechanism.releases - 1)[0]
     rows: dict[str, MwemCalibration] = {}
     for name in ("published", "sound"):

@@ -72,7 +72,6 @@ class Span(Figures):
 
     @classmethod
     def around(cls, expected: float) -> Span:
-        """A figure with its half and its double."""
         return cls(expected, expected / RANGE, expected * RANGE)
 
 
@@ -119,7 +118,6 @@ class Prediction:
     purchase makes up for the seed set, as far as owners' points can.
 
     Attributes:
-        expected: The rule's figure.
         floor: The expected value without any noise.
         seeds: The seed set's share of both. It is the roughest term, and does not make a session hopeless
             (`drowned`).

@@ -21,14 +21,13 @@ __all__ = ["Judged", "refusal", "verdict"]
 
 @figures(frozen=True, slots=True, kw_only=True)
 class Judged(Figures):
-    """Whether a session is worth running.
+    """Whether a session is worth running, and why.
 
     Attributes:
         verdict: ``good``: MMD² is expected below half of a random choice's; ``poor``: it is not;
             ``hopeless``: noise and few rounds alone bring it to a random choice's, or it cannot be run. With
             data the verdict is a rehearsal's, and ``uncertain`` in place of ``poor``
             (`hushbid.plan.with_data`).
-        reason: Why.
         remedies: Empty for a session that is good, or was rehearsed.
     """
 

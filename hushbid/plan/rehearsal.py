@@ -238,8 +238,8 @@ def _stand_ins(
 ) -> Iterator[tuple[str, _Rows]]:
     """Kinds of owners, and `count` coded points of each; they repeat their rows of D_v.
 
-    The last kind can only speak against ``hopeless``. A seed set that is far from D_v is easily told from it,
-    whatever the noise: if owners' other points are like that, a choice by noisy totals is a good one.
+    The last kind can only speak against ``hopeless``: a seed set far from D_v is easily told from it,
+    whatever the noise, and if owners' other points are like that, a choice by noisy totals is a good one.
     """
     bounds, columns, schema = session.file.features, session.space.columns, session.file.rows or schema
     code = session.space.labels
@@ -340,7 +340,7 @@ def _bought(
 def _of_one_owner(file: SessionFile, seed: int, *, exact: bool) -> SessionFile:
     """The session with an invented owner, map and noise; `exact`: without noise.
 
-    Under `tender` p points may exceed one message. There are then as many owners as needed.
+    Under `tender` p points may exceed one message: there are then as many owners as needed.
     """
     values = file.in_force()
     values["session"] |= {
@@ -380,7 +380,7 @@ def _compared(
 ) -> tuple[float, float, float, float]:
     """MMD² with weights, of the purchase and of a uniform choice; and the same without weights.
 
-    Of more than `MOST_COMPARED` rows, that many are compared: weights take memory in the square of them.
+    At most `MOST_COMPARED` rows are compared: weights take memory in the square of them.
     """
     space = session.space
     judge = Judge(space.scale(at_even_distances(target)), space.gamma)

@@ -51,13 +51,11 @@ class Remedy(Figures):
 
     @property
     def values(self) -> dict[str, str | int | float]:
-        """The new values by name."""
         found = ((each.name, getattr(self, each.name)) for each in fields(self))
         return {name: value for name, value in found if value is not None and name not in ("change", "mmd2")}
 
     @model_serializer(mode="plain")
     def _written(self) -> dict[str, str | int | float]:
-        """The changed values alone."""
         return {"change": self.change, **self.values, **({} if self.mmd2 is None else {"mmd2": self.mmd2})}
 
 

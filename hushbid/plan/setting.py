@@ -283,7 +283,7 @@ def plain_prior(session: Session, *, size: int, spread: int) -> Prior:
     """A prior of no points in particular, with the origin as centre, for figures that depend on no points.
 
     Args:
-        session: The session. Its releases get their number of directions, each along a coordinate.
+        session: Its releases get their number of directions, each along a coordinate.
         size: The assumed size of the seed set.
         spread: In units of 2^-15.
     """

@@ -205,7 +205,7 @@ def _sync() -> float:
 
 
 def _fastest(action: Callable[[], Any], repeats: int = REPEATS) -> float:
-    """Seconds of the fastest of several runs: the machine's speed when nothing else runs."""
+    """Seconds of the fastest of several runs."""
     seconds = []
     for _ in range(repeats):
         started = time.perf_counter()

@@ -25,15 +25,11 @@ class TheorySetting(Figures):
     """A session as the theorems see it.
 
     Attributes:
-        owners: K.
+        owners, points, dimension: K, p and d.
         available: N, the owners' points together.
-        points: p.
-        validation: |D_v|.
-        seed_points: |D_init|.
-        dimension: d.
-        epsilon: ε of Theorem 2, of the owners' records.
+        validation, seed_points: |D_v| and |D_init|.
+        epsilon, delta: ε of Theorem 2, of the owners' records, and δ̃.
         epsilon_target: ε of D_v.
-        delta: δ̃.
         auction_epsilon: ε_auc of Algorithm 3.
     """
 

@@ -1,7 +1,7 @@
 """The verdict before a session: shown first, and a refusal if noise would choose.
 
-`run`, `simulate` and `consumer` obtain it here before anything is made, connected or charged. Only the word
-and its meaning are shown; the figures depend on D_v, and are in the consumer's result.
+`run`, `simulate` and `consumer` obtain it before anything is made, connected or charged. Only the word and
+its meaning are shown; the figures depend on D_v, and are in the consumer's result.
 """
 
 from __future__ import annotations

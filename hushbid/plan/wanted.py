@@ -38,8 +38,8 @@ class Wanted(Figures):
         share: Share of the owners' points that resemble the target, given by the caller.
         at_random: Expected wanted points among p bought at random. Weighed, the p have about as many
             effective points: 1.3 and 1.4 times that in the two measured cases.
-        case: The case of `says`: ``rare``, ``between`` or ``common`` by the share; ``drowned``: the choice is
-            expected to follow noise, whatever the share.
+        case: ``rare``, ``between`` or ``common`` by the share; ``drowned``: noise is expected to choose,
+            whatever the share.
         says: Whether it pays, by measured cases. Nothing in it is fitted.
     """
 

@@ -1,8 +1,7 @@
 """A plan's rehearsal if there are data: the consumer's own, and the session with the owners' points.
 
-The verdict is that of `hushbid.plan.verdict`, which `preflight`, `consumer`, `run` and `simulate` share: what
-the consumer can know beforehand. The operator of a demonstration also has the owners' points, and so the
-range of outcomes.
+The verdict is that of `hushbid.plan.verdict`: what the consumer can know beforehand. The operator of a
+demonstration also has the owners' points, and so the range of outcomes.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class Rehearsed(Figures):
         verdict: The consumer's, who knows no owner's points.
         owners: The average outcome with the owners' own points; None: they were not played with.
         without_noise: The same of a session without noise; None in the same case.
-        why: The reason why the owners' points were not played with; empty if they were.
+        why: Why the owners' points were not played with; empty if they were.
     """
 
     FLAT: ClassVar[frozenset[str]] = frozenset({"verdict"})
@@ -117,7 +116,7 @@ def rehearsed(setting: PlanSetting, rehearsing: Rehearsing) -> Rehearsed | None:
 def judge(setting: PlanSetting, found: Rehearsed, by_rule: Callable[[], quality.Judged]) -> quality.Judged:
     """The verdict of a plan with data: the consumer's, beside the outcome with the owners' own points.
 
-    Without the latter it is that of the rule of thumb, which does not know the best possible outcome with the
+    Without the latter it is the rule of thumb's, which does not know the best possible outcome with the
     owners' data: ``hopeless``, or ``uncertain`` for everything else.
     """
     if refused := quality.refusal(setting):

@@ -50,7 +50,6 @@ class Finding(Figures):
     Attributes:
         said: What is well, a warning, or why the check was not made; empty for a problem.
         fix: The remedy for a problem or a warning.
-        problem: The problem.
         exit_code: The exit code with which the problem would end the party.
     """
 

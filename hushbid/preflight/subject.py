@@ -54,7 +54,6 @@ class Subject:
     """A party that is about to take part, by its role and its name on the roster.
 
     Attributes:
-        file: Its own file.
         offline: Whether to make no network requests.
         rehearse: Whether the consumer rehearses the session.
         anyway: Whether a hopeless session would go on.
@@ -226,7 +225,7 @@ def _curator_files(options: PartyOptions) -> tuple[SessionFile, CuratorFile]:
 
 
 def _role(options: PartyOptions) -> Role:
-    """The role of the given private file; without one, the invited party's role."""
+    """The role of the given private file; without one, the invited party's."""
     if options.config is None:
         invitation = path_of(options.invitation)
         invited = None if invitation is None or options.session else read_session(None, invitation).invited

@@ -215,7 +215,6 @@ class RaceRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         )
 
     def _least_points(self, features: int, method: Method) -> int:
-        """`least_points` for this fit; 0 if it does not apply."""
         if self.epsilon is None or self.rows is not None or not self.assisted:
             return 0
         if self.neighbours not in tuple(Neighbours) or not (

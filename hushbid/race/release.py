@@ -57,8 +57,7 @@ class SketchPrivacy:
 
     Attributes:
         neighbours: The datasets that it compares.
-        epsilon, delta: The accountant's statement for `costs`.
-        costs: The costs that a ledger charges.
+        epsilon, delta: The accountant's statement for `costs`, which a ledger charges.
         cells: The draws on the cells: one, or one for each merged sketch.
         sizes: The draws on the size; none if it is public.
         sources: Names of the noise sources, sorted.
@@ -136,10 +135,8 @@ class RaceCalibration:
     """The noise of a sketch, which follows from public values only.
 
     Attributes:
-        neighbours: The datasets that the guarantee compares.
-        delta: Its δ.
-        cells: Noise of all cells.
-        sizes: Noise of the sizes; None if they are public.
+        neighbours, delta: The datasets that the guarantee compares, and its δ.
+        cells, sizes: Noise of all cells, and of the sizes; None if they are public.
         costs: Costs of both.
     """
 

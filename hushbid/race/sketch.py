@@ -243,11 +243,9 @@ def empty_sketches(
     *,
     sizes: Sequence[int] | None = None,
 ) -> tuple[Sketch, ...]:
-    """A sketch of no points for each class: its noise, or zeros.
+    """A sketch of no points for each of so many classes: its noise, or zeros.
 
     Args:
-        family: The hash functions.
-        classes: How many; 1 for a single sketch.
         calibration: For the cells and sizes of all classes together; None: no noise, no privacy.
         source: Draws the noise; None without noise.
         sizes: The noise on the classes' sizes, if it was drawn before; None: it is drawn here.

@@ -1,7 +1,4 @@
-"""The model of a regression sketch: the slope with the smallest surrogate loss (RACE §4).
-
-All of it is post-processing of released counts.
-"""
+"""The model of a regression sketch: the slope with the smallest surrogate loss (RACE §4); post-processing."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Two recordings side by side: what differs in public terms, and where the first difference is.
 
-Rounds are what is aligned. Two recordings of one session are compared record by record, as
-`hushbid transcript diff` does; those of two sessions round by round, by what was said and chosen. The order
-within a round is left aside then, since it changes with the network, and so are sizes and times.
+Recordings of one session are compared record by record, as in `hushbid transcript diff`; those of two
+sessions round by round, by what was said and chosen, without sizes, times and the order within a round, which
+changes with the network.
 """
 
 from __future__ import annotations
@@ -39,11 +39,10 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True)
 class Difference:
-    """The first difference: the message of a round at which both can be looked at, and what it is.
+    """The first difference: the message, by its number in a round from 1, at which both can be looked at.
 
     Attributes:
         round: 0 before the first; the round after a session's last is its delivery and end.
-        message: The number of the step in that round, from 1.
         words: What differs, by kinds alone: for the terminal.
         named: The same with parties and notes, which depend on data: for the page, which is private.
     """
@@ -60,7 +59,7 @@ class Beside:
 
     Attributes:
         terms: What can be told of both in public terms, whether it differs or not.
-        difference: None: nothing differs of what was compared.
+        difference: None: nothing that was compared differs.
         not_compared: Parties whose transcripts could not be compared, and why, in sentences.
     """
 

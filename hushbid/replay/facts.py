@@ -1,7 +1,7 @@
 """What a replay shows: plain values of one session's transcripts, without any markup.
 
-Everything is by *steps*: a step is a message, or something that happened to a party (lost, absent, refused).
-Where a session has many messages, those of one kind, round and direction are one step together.
+A *step* is a message, or something that happened to a party (lost, absent, refused). Where a session has many
+messages, those of one kind, round and direction are one step together.
 """
 
 from __future__ import annotations
@@ -135,8 +135,8 @@ class Cloud:
 
     Attributes:
         of: How many points of the kind there are, drawn or not.
-        at: The step from which each is there; none for points that are there from the start.
-        round: The round that it belongs to, likewise.
+        at, round: The step from which each is there, and its round; none for points that are there from the
+            start.
     """
 
     of: int
@@ -205,8 +205,7 @@ class Facts:
     Attributes:
         parties: Curator, consumer, and the owners in the roster's order.
         grouped: Whether messages of one kind, round and direction are one step.
-        rounds: Rounds that were begun, as far as the transcripts tell.
-        planned: Rounds that the session has.
+        rounds: Rounds that were begun, as far as the transcripts tell; `planned` are those of the session.
         copies: Party → its transcript, for those that are here.
         knowledge: Role → what it knows.
         points_drawn, scores: A picture's; or why there is none, in a sentence.

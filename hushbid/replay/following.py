@@ -1,6 +1,6 @@
 """The facts of a session that runs: its parties' transcripts, read on as they grow, without private fields.
 
-What is taken in of a record is what a redacted copy has, so that no private value gets as far as the facts.
+Only what a redacted copy has of a record is taken in, so no private value reaches the facts.
 """
 
 from __future__ import annotations
@@ -155,7 +155,6 @@ class _Followed:
 
     @property
     def identifier(self) -> str | None:
-        """The session of its first record; None: it has none yet."""
         return None if self.told is None else self.told.reading.header.session
 
     @property

@@ -31,8 +31,8 @@ class HandedPoint(NamedTuple):
 class HandedPoints:
     """Takes points in, and keeps at most `MOST_OFFERED`: of more, a sample without replacement.
 
-    Each point is as likely as any other to be kept (Vitter 1985, algorithm R). The draws have a fixed seed,
-    so that the same transcript gives the same sample.
+    Each point is as likely as any other to be kept (Vitter 1985, algorithm R). The draws have a fixed seed:
+    the same transcript gives the same sample.
     """
 
     def __init__(self) -> None:

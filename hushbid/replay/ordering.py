@@ -1,8 +1,7 @@
-"""The rows of all transcripts on one course.
+"""The rows of all transcripts in one order.
 
-The curator is at one end of every message, so its record gives the order where it is there. What another
-party sent or got is found in it by the frame's number on its link; what is not found stands where its party
-was.
+The curator is at one end of every message, so its record gives the order where it is there. Another party's
+messages are found in it by the frame's number on the link, or else put where the party was.
 """
 
 from __future__ import annotations

@@ -31,10 +31,9 @@ _SETTINGS: Final = f"the consumer’s {SETTINGS_FILE}"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OwnFiles:
-    """What a consumer took part with, and what its results are.
+    """What a consumer took part with (its validation and test rows, and its model), and what its results are.
 
     Attributes:
-        by: Its validation and test rows, and its model.
         training: Weights of its undisputed points in the training of the model, shape (n,); None: there are
             none, as there are no labels to learn from.
         results: The figures of that model; None: no results are there.

@@ -1,7 +1,7 @@
 """The score of the consumer's model with the points that were bought so far.
 
-No transcript has it. Where the consumer's state directory was given, its own files and its results' training
-weights are there: a model is trained with the points of the first rounds, as its results' was with all.
+No transcript has it. Given the consumer's state directory, a model is trained with the points of the first
+rounds and the results' training weights, as the results' model was with all.
 """
 
 from __future__ import annotations

@@ -42,8 +42,7 @@ class Served:
     Args:
         version: Higher than that of everything that was served before; 0: nothing is known yet.
         page: Makes the page when a browser asks for it.
-        news: What a page that is open is told, as JSON.
-        facts_version: That of the facts in it.
+        news: What a page that is open is told, as JSON, with the facts of `facts_version`.
         without_facts: The same for a page that has these facts already.
     """
 

@@ -36,8 +36,8 @@ class Standing:
         uniform: Quality of the uniform choice; its MMD² is above 0.
         weighted: Whether both figures are with weights.
         alike: Whether all points are alike to the session, so that nothing is measured.
-        unlike: Whether the test points are of another distribution than D_v, so that a purchase that
-            resembles D_v need not resemble them (`hushbid.cluster.evaluation.unlike`).
+        unlike: Whether the test points are of another distribution than D_v: a purchase that resembles D_v
+            need not resemble them (`hushbid.cluster.evaluation.unlike`).
     """
 
     bought: Quality

@@ -1,9 +1,8 @@
 """A fork server, from the launcher's side: one process imports what parties need and forks each of them.
 
 A party's Python takes 0.4 s for imports before its first line runs. The fork server
-(`hushbid.running.forking`) imports once, while the launcher reads the cluster. It starts with a party's
-environment and is given nothing else: no party's data, no key, no file of the run. So a party that is forked
-from it holds only its own things, as if it had been started by itself.
+(`hushbid.running.forking`) imports once, while the launcher reads the cluster. It has a party's environment,
+but no party's data, no key, no file of the run: a party forked from it holds only its own things.
 """
 
 from __future__ import annotations

@@ -275,8 +275,8 @@ def run_parties(
 
     The failure of the curator or the consumer ends the run. So does that of an owner before the curator has
     begun the first round: its file or data are at fault, and its operator should know before the time for
-    enrolment is over. Later a failed owner counts as absent, as the protocol provides, and the run goes on if
-    the curator does. Owners that hang are stopped some seconds after the curator and the consumer have ended.
+    enrolment is over. Later a failed owner counts as absent, as the protocol provides. Owners that hang are
+    stopped some seconds after the curator and the consumer have ended.
 
     Args:
         follow: Called about ten times a second.

@@ -1,6 +1,6 @@
 """A consumer's view of a finished session, from its state directory alone, for `hushbid results`.
 
-The transcript in the state directory identifies the session, and the files that the consumer took part with.
+The transcript there identifies the session, and the files that the consumer took part with.
 """
 
 from __future__ import annotations
@@ -68,8 +68,7 @@ class PurchaseDirectory:
     """A consumer's state directory of a finished session.
 
     Attributes:
-        state: The directory.
-        session: The session, as the transcript has it.
+        session: As the transcript has it.
         file: The private file that the consumer took part with.
         result: The result that the consumer ended with; None: an older version kept none.
     """

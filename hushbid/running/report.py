@@ -84,8 +84,7 @@ def with_report(
 ) -> RunResult:
     """A run's result with a report of it, made from the curator's and the consumer's transcripts.
 
-    The report is the least important product of a run: a failure is printed, and the result is kept. The
-    curves of the baselines go to a file beside it.
+    A failure is printed, and the result is kept. The baselines' curves go to a file beside the report.
     """
     with _said("report", say):
         return replace(result, report=_reported(result, reference, directory))

@@ -1,7 +1,4 @@
-"""Models trained in a process of their own, forked from one that has already imported scikit-learn.
-
-The process (`hushbid.running.training_process`) belongs to the launcher, which holds all data of a run.
-"""
+"""Models trained in a process forked from one that has already imported scikit-learn."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """``python -m hushbid.running.training_process``: calls one function for `hushbid.running.training`.
 
-It reads the function from its stdin, a socket, and answers there with the result or the exception.
+It reads the function from stdin, a socket, and answers there with the result or the exception.
 """
 
 from __future__ import annotations

@@ -75,7 +75,6 @@ class DeliveredTables:
         columns: How tables are read.
         changed: What was clipped or dropped in the tables read, by their files.
         amounts: Whether labels are amounts, by the session's ``[labels]``; None: unknown.
-        file: The session's file; None: unknown.
     """
 
     path: Path
@@ -88,10 +87,7 @@ class DeliveredTables:
     changed: dict[Path, Changes] = field(default_factory=dict)
 
     def privacy(self) -> tuple[PrivacyStatement, ...]:
-        """The session's guarantees, by the consumer's transcript beside the points or else by its file.
-
-        Empty if neither is there.
-        """
+        """The session's guarantees, by the consumer's transcript, or else by its file, if there is one."""
         session = _recorded(self.path.parent / f"{CONSUMER}.transcript")
         if session is None and self.file is not None:
             with suppress(HushbidError):  # a file that says only how tables are read

@@ -144,7 +144,7 @@ class ResultsOptions:
         Path | None, help="Directory for the files; default: `results` in STATE.", metavar="DIR"
     )
     details: bool = option(
-        bool, "--details", default=False, help="Print every accuracy, and not only the one that decides."
+        bool, "--details", default=False, help="Print every accuracy, not only the one that decides."
     )
 
 

@@ -33,7 +33,6 @@ class Worth(Figures):
         owners: Each owner that sold a point, the largest gain first, as the consumer's result has them.
         orders: Number of drawn orders for the Shapley values; 0: all coalitions were evaluated.
         points: Points that were bought.
-        gamma: γ.
         from_seed_set: Whether gains count from the seed set, as those of the consumer's result; else from
             nothing.
         outside: Changes to tables, by their files' names.

@@ -1,12 +1,11 @@
 """`hushbid transcript diff`: the first step where two sessions differ, and similarity by kind.
 
-It compares the meaning of steps, and not their times, the salts of their commitments, the numbers of frames,
-or the head that a party signed. Two transcripts of one role are read side by side, record by record up to the
-first difference. For each kind, the first event or effect of one file is also compared with the first of the
-other, the second with the second, and so on to the end.
+It compares the meaning of steps, not their times, the salts of commitments, frame numbers or signed heads.
+Two transcripts of one role are read side by side, record by record up to the first difference. For each kind,
+the n-th event or effect of one file is also compared with the n-th of the other, to the end.
 
-If a value was removed from a file, equal commitments still show that the values are equal. Different
-commitments show nothing, since the salts differ: that counts as not compared.
+Equal commitments show that values removed from a file are equal. Different ones show nothing, since the salts
+differ: that counts as not compared.
 """
 
 from __future__ import annotations
@@ -100,7 +99,6 @@ def compare(left: Path, right: Path, *, private: bool = False, times: bool = Fal
 
 
 def _has_messages(path: Path) -> bool:
-    """Whether a transcript has a frame, and the first of them is not redacted."""
     with TranscriptReader(path) as records:
         items = (item for record in records for item in record.items)
         first = next((item for item in items if item.kind in (Received.KIND, Send.KIND)), None)
@@ -130,8 +128,6 @@ def _file(reader: TranscriptReader, redacted: int) -> ComparedFile:
 
 
 class _Hidden(NamedTuple):
-    """A private field: its commitment, and the digest of its value if present."""
-
     commitment: bytes
     digest: bytes | None
 

@@ -1,11 +1,9 @@
 """`hushbid transcript export`: a transcript without its private fields, or as JSON lines or a Parquet table.
 
-A redacted transcript is still a transcript, with the original's chain. The other two formats are for other
-tools: they contain every value with commitments and digests, but no salts, so they cannot be used for
-verification.
+A redacted transcript is still a transcript, with the original's chain. The other two formats contain every
+value with commitments and digests, but no salts, so they cannot be used for verification.
 
-The output gets its name once it is complete. Only its owner can read it: private parts of a transcript stay
-private in an export.
+The output gets its name once it is complete, and only its owner can read it.
 """
 
 from __future__ import annotations

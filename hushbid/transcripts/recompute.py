@@ -197,7 +197,7 @@ class Recomputation:
 def recomputation(path: Path, config: Path) -> Callable[[Session, Header], Recomputation]:
     """A function that makes a `Recomputation` from session and header, using the party's own file.
 
-    The function raises ConfigError, DataError or KeyFileError if the party's files cannot be used.
+    It raises ConfigError, DataError or KeyFileError if the party's files cannot be used.
     """
 
     def make(session: Session, header: Header) -> Recomputation:
@@ -272,7 +272,6 @@ def _noise(path: Path) -> Iterator[npt.NDArray[Any]]:
 
 
 def _keys(path: Path) -> Iterator[bytes]:
-    """All keys of a transcript, in the order in which they were drawn."""
     for item in _recorded(path):
         held: Any = item.private
         if item.kind in (Scored.KIND, BlindScored.KIND) and held["ephemeral"]:

@@ -66,7 +66,7 @@ def replayed(
 
     Args:
         each: Called after every record, with its effects and the machine.
-        image: The transcript's bytes, if already read; otherwise they are read from the file.
+        image: The transcript's bytes, if already read.
         check: Makes, from session and header, the check of every computation against its recorded outcome.
 
     Raises:

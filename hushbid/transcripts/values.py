@@ -29,10 +29,7 @@ _NESTING: Final = 32
 
 
 class ShownFrame(NamedTuple):
-    """The content of a frame whose private field is present: its peer, and its message's kind and fields.
-
-    The fields are empty if the message cannot be decoded.
-    """
+    """A frame present in a record: peer, and message's kind and fields, which are empty if unreadable."""
 
     peer: str
     message: str

@@ -1,8 +1,8 @@
 """The output of `hushbid transcript show`.
 
 `show` gives plain data that JSON can hold; `render_lines` prints the same for people. Private values are
-shown on explicit request only; otherwise a private field appears as the first digits of its commitment, which
-say nothing about it. Filters see displayed fields only: otherwise filtering would reveal who was asked.
+shown on request only; otherwise a private field appears as the first digits of its commitment, which say
+nothing about it. Filters see displayed fields only; otherwise filtering would reveal who was asked.
 """
 
 from __future__ import annotations
@@ -49,14 +49,13 @@ _LONGEST: Final = 1e9
 
 
 class RecordSelection(NamedTuple):
-    """The selection of records, events and effects to show.
+    """The records, events and effects to show; None selects all.
 
     Args:
-        rounds: Only what belongs to these rounds; all if None. An event or effect without a round belongs to
-            the rounds that its record names or, if there are none, to the last round named before (initially
-            0).
-        peer: Only exchanges with this peer and events about it; all if None.
-        kind: Only events and effects of this kind, or about a message of this kind; all if None.
+        rounds: Only what belongs to these rounds. An event or effect without a round belongs to the rounds
+            that its record names or, if there are none, to the last round named before (initially 0).
+        peer: Only exchanges with this peer and events about it.
+        kind: Only events and effects of this kind, or about a message of this kind.
     """
 
     rounds: range | None = None

@@ -87,17 +87,12 @@ def _state(party: Party) -> Path:
 
 
 def _processor_seconds() -> float:
-    """Processor time of all ended children of this process."""
     used = os.times()
     return used.children_user + used.children_system
 
 
 class _Memory(Watch):
-    """Samples the memory of this process's children in a thread of its own.
-
-    A page shared by several processes counts in part for each (``Pss`` of Linux), so that the sum is the
-    memory that the machine needs.
-    """
+    """Samples the memory of this process's children in a thread; shared pages count in part (``Pss``)."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
 """Measure rounds of another library: run its script as a process, and read its processes' clocks.
 
-The script may run in another environment, as the libraries require incompatible versions.
+The libraries require incompatible versions, so the script may run in another environment.
 """
 
 from __future__ import annotations
@@ -188,7 +188,6 @@ class _Running(Closing):
         raise PeerAbsent(f"made no rounds: {printable(last)[:_SHOWN_CHARACTERS]}")
 
     def go(self) -> None:
-        """Let it continue."""
         assert self.process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # The next read tells what became of it.
             self.process.stdin.write(b"\n")

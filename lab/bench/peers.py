@@ -38,8 +38,7 @@ class PeerRow:
         what: The library, and how it is used.
         batch: Points bought per round, which determine the size of replies.
         version: The library's version; None: unknown, or our own session.
-        broadcast_bytes: Size of the message to an owner.
-        reply_bytes: Size of the message from an owner.
+        broadcast_bytes, reply_bytes: Size of the message to an owner, and from one.
         seconds_per_round: Wall-clock time; None: not measured.
         processor_seconds_per_round: Processor time of all participating processes.
         processor_seconds_per_point: The same per point of the batch.
@@ -61,8 +60,6 @@ class PeerRow:
 
 @dataclass
 class _Found:
-    """The measurements of one library at one batch size."""
-
     what: str
     costs: list[RoundCost]
     version: str | None = None

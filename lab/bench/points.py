@@ -46,8 +46,7 @@ def bench_points(
     counts.
 
     With a delay, owners and the consumer reach the curator through a relay on loopback that delays every byte
-    in both directions. The bare loop is never delayed, so there is no ratio for a delayed session: a round of
-    either would consist of little but the delay.
+    in both directions. There is then no ratio: a round of the bare loop would be little but the delay.
 
     Args:
         bought: p, a multiple of `batch`.

@@ -39,14 +39,12 @@ class RecordsCost:
     """What the transcripts of one session cost, in processor seconds.
 
     Attributes:
-        rule: The acquisition rule.
         points: p; `sealed` buys them in as many rounds, and each owner has as many rows.
         session_seconds: Of all parties in one process, with the start of Python.
         transcript_bytes: Of all parties.
         verify_seconds: Of `hushbid transcript verify` with all transcripts, with the start of Python.
         report_seconds: Of `hushbid report`, likewise.
-        curator_seconds: Of the replay by which a curator resumes.
-        owner_seconds: Of an owner's, likewise.
+        curator_seconds, owner_seconds: Of the replay by which a curator resumes, or an owner.
     """
 
     rule: str

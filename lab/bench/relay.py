@@ -135,7 +135,6 @@ class _Side(asyncio.Protocol):
         self._opposite.hand_on()
 
     def data_received(self, data: bytes) -> None:
-        """Send a chunk on its way."""
         self._send(data)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002

@@ -27,8 +27,8 @@ def bench_replay(
 ) -> dict[str, Any]:
     """Measure how many of a curator's rounds are replayed per second, on one core.
 
-    The limit is the speed of reading and checking the same file without a machine. Each transcript is
-    replayed `repeats` times; the median counts.
+    The limit is the speed of reading and checking the same file without a machine. The median of `repeats`
+    counts.
     """
     keep_one_blas_thread()
     found: dict[str, Any] = {"owners": owners, "points": points, "columns": columns, "rounds": rounds}
@@ -56,7 +56,6 @@ def bench_replay(
 
 
 def _median(repeats: int, job: Callable[[], object]) -> float:
-    """Median time of a job, in seconds."""
     seconds = []
     for _ in range(repeats):
         started = time.perf_counter()

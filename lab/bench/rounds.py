@@ -29,8 +29,8 @@ def bench_rounds(
 ) -> dict[str, Any]:
     """Measure rounds per second: bare, with ``durability = "flush"``, with "fsync", and bare again.
 
-    The session is `exact` and `ask-all` with CURVE and recording on, over points drawn at random. `ratio` is
-    flush over bare.
+    The session is `exact` and `ask-all`, with CURVE and recording, over random points. `ratio` is flush over
+    bare.
     """
     broadcast, reply = _frame_sizes(columns)
 

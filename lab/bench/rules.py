@@ -55,8 +55,8 @@ def bench_rules(
 ) -> dict[str, Any]:
     """Measure rounds per second, from the first broadcast to the end of the last round.
 
-    Sessions have CURVE and recording on, over points of bytes drawn at random. The settings alternate, so
-    that changes in the machine's speed affect them alike.
+    Sessions have CURVE and recording on, over points of random bytes. The settings alternate, so that changes
+    in the machine's speed affect them alike.
 
     Args:
         repeats: Sessions per setting; the median counts.

@@ -1,8 +1,8 @@
 """`hushbid bench scale`: the cost of a session over K, p, b, n and d, fitted and extrapolated.
 
-Each cell is a session simulated in a process of its own (`scale_cell`). Cells differ from a base cell in one
-size. Costs are fitted by nonnegative least squares of relative errors. Their terms follow from the parties'
-work, so that every coefficient is a time or a size with a name.
+Each cell, a session simulated in a process of its own (`scale_cell`), differs from a base cell in one size.
+Costs are fitted by nonnegative least squares of relative errors. Terms follow from the parties' work, so that
+every coefficient is a time or a size with a name.
 """
 
 from __future__ import annotations
@@ -128,8 +128,8 @@ def exponents(
 ) -> Mapping[str, Mapping[str, float]]:
     """The power of each size by which each cost of `TERMS` grows around the base: slopes of logarithms.
 
-    A cost's other terms make the powers smaller than they are far from the base. A power above 1 means growth
-    faster than the size.
+    A cost's other terms make the powers smaller than they are far from the base. Above 1 is faster than the
+    size.
 
     Args:
         measured: `cells_around` the base, each with its cost.

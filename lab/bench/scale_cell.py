@@ -119,10 +119,7 @@ def cell_of(text: str) -> ScaleCell:
 
 
 class _Shared(Simulation):
-    """A simulation that measures how its time is divided among roles.
-
-    Shares are measured by the wall clock, as asking for processor time takes longer than most steps.
-    """
+    """Divides a simulation's time among roles, by the wall clock, which is quicker to ask than most steps."""
 
     spent: dict[str, float]
 
@@ -231,7 +228,6 @@ def measure(cell: ScaleCell) -> ScaleCost:
 
 
 def main() -> None:
-    """Measure the cell on stdin."""
     try:
         cost = measure(cell_of(sys.stdin.read()))
     except HushbidError as error:

@@ -64,8 +64,8 @@ class SessionCost(RoundCost):
     """The cost of one session; times in seconds.
 
     Attributes:
-        broadcast_bytes: Size of a broadcast's frame.
-        reply_bytes: Size of the frame with which an owner answers.
+        broadcast_bytes, reply_bytes: Size of a broadcast's frame, and of the frame with which an owner
+            answers.
         whole: From the start of the parties' processes until the consumer had the last points.
     """
 
@@ -97,8 +97,7 @@ def session_cost(
     """Run a cluster's session with a process for each party, and measure its rounds.
 
     Transcripts give the times of rounds, as all parties' records use the machine's one clock. The processes'
-    clocks give the processor time used until then. The launcher, which starts parties and waits, does not
-    count.
+    clocks give the processor time used until then, without the launcher's.
 
     Args:
         runs: Directory in which to create the run.
@@ -206,9 +205,6 @@ def sent_bodies(transcript: Path, messages: Collection[str]) -> Iterator[tuple[f
 
 
 def times_of(transcript: Path, kind: str) -> list[float]:
-    """Times of a party's records that contain an item of this kind.
-
-    All parties' records use the machine's one clock.
-    """
+    """Times of a party's records that contain an item of this kind, by the machine's one clock."""
     with TranscriptReader(transcript) as records:
         return [record.now for record in records if any(item.kind == kind for item in record.items)]

@@ -1,7 +1,7 @@
 """Processor time of running processes, read from outside.
 
-Linux keeps a clock for each process (``clock_getcpuclockid``), in nanoseconds and with the threads that have
-ended. ``/proc/PID/stat`` has only hundredths of a second, the time of five rounds of a session.
+Linux keeps a clock for each process (``clock_getcpuclockid``), in nanoseconds and with its ended threads.
+``/proc/PID/stat`` has only hundredths of a second, the time of five rounds of a session.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ class RoundCost:
 
     @property
     def rate(self) -> float:
-        """Rounds per second."""
         return self.rounds / self.seconds
 
 

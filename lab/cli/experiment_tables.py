@@ -53,7 +53,6 @@ class _Shown(NamedTuple):
 
 
 def _table(*titles: str, **options: Any) -> Table:
-    """A table in the style of all verbs."""
     from rich import table
     from rich.box import SIMPLE_HEAD
 

@@ -1,8 +1,7 @@
 """Methods that run a session: all parties' machines in this process, with simulated noise.
 
 The noise has the distribution that the stated ε needs, but whoever knows the seed could subtract it. Unless a
-method has its own rule, it uses `ask-all`, which buys the same points as `sealed` and `blind` without
-sealing.
+method has its own rule, it uses `ask-all`, which buys the points of `sealed` and `blind` without sealing.
 """
 
 from __future__ import annotations

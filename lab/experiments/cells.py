@@ -1,8 +1,7 @@
 """A cell of an experiment: one configuration with one seed, and the file that keeps its measurement.
 
 A file is named by the digest of everything that the measurement depends on: configuration, seed, data and
-software. A file that is found therefore holds what would be measured again, and results of other software or
-data are never found.
+software. So results of other software or data are never found.
 """
 
 from __future__ import annotations
@@ -125,7 +124,6 @@ class CellFiles:
         return None
 
     def write(self, cell: Cell, measured: Measured) -> None:
-        """Keep a measurement."""
         if self._directory is not None:
             kept = {"cell": cell.identity, "measured": measured, "sha256": _digest(measured)}
             content = json.dumps(kept, indent=1, allow_nan=False) + "\n"

@@ -60,8 +60,7 @@ class KmeSetting(NamedTuple):
         public: ``leak``, ``random``, or ``none`` for Algorithm 2.
         points: M.
         baseline: The published distance of the public points with equal weights; None for Algorithm 2.
-        noiseless: The published figure of the same row with (nearly) no noise: of the projection, or of
-            Algorithm 2 at ε = 1.
+        noiseless: The published figure with (nearly) no noise: of the projection, or of Algorithm 2 at ε = 1.
         figures: The published figures at each of `EPSILONS`.
     """
 
@@ -86,8 +85,8 @@ class KmeSetting(NamedTuple):
     def limit(self, epsilon: float) -> float | None:
         """Upper limit for our figure; None if no figure was published.
 
-        It is half of the published figure where noise dominates, else the published figure plus 5 % or a unit
-        of its last digit.
+        It is half of the published figure where noise dominates, else that plus 5 % or a unit of its last
+        digit.
         """
         published = self.published.get(epsilon)
         if published is None:

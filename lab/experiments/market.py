@@ -40,7 +40,6 @@ class Market:
     """A dataset distributed among owners and a consumer, and everything that methods share.
 
     Attributes:
-        partition: The parties' data.
         gamma: γ on scaled points.
         model: Downstream model (`hushbid.consumer.learners.MODELS`).
         seed: Seed of draws, noise and models.
@@ -90,7 +89,6 @@ class Market:
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:
-        """Number of points of each owner."""
         return {name: len(table) for name, table in self.partition.owners.items()}
 
     @cached_property
@@ -100,7 +98,6 @@ class Market:
 
     @cached_property
     def judge(self) -> Judge:
-        """The judge of every choice."""
         test = self.partition.test
         return Judge(
             self.wanted,
@@ -211,11 +208,9 @@ class Bought:
 
     Attributes:
         selection: Points as (owner, row), in the order of choice.
-        epsilon_owners: ε stated by the accountant for one record of one owner added or removed, at `DELTA`;
-            None: unprotected.
+        epsilon_owners: Stated ε for one record of one owner added or removed, at `DELTA`; None: unprotected.
         epsilon_consumer: The same for one record of D_v replaced.
-        seconds: Processor time of a session, all parties together; None for other methods, as they share
-            work.
+        seconds: Processor time of a session, all parties; None for other methods, as they share work.
     """
 
     selection: Selection

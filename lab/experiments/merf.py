@@ -79,7 +79,7 @@ def noisy_sums(
 ) -> tuple[Points, Vector]:
     """Each class's sum of φ, shape (classes, 2·waves), and its size, at least 1: the one release.
 
-    Arguments as in `merf`, and frequencies of shape (columns, waves).
+    Arguments are those of `merf`, and frequencies of shape (columns, waves).
     """
     features = _features(points, waves)
     sums = np.stack([features[labels == each].sum(axis=0) for each in classes])

@@ -1,7 +1,7 @@
 """Methods of choosing p points from the owners' data: private ones, and baselines.
 
-A method has a name and returns points only. Weighting points is up to the consumer and costs no privacy, so
-every method is judged with and without matching weights (`purchases`).
+A method returns points only. Weighting points is up to the consumer and costs no privacy, so every method is
+judged with and without matching weights (`purchases`).
 """
 
 from __future__ import annotations

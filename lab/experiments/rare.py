@@ -71,7 +71,6 @@ def deal_rare(
         pool: Total number of owners' points.
         share: Share of them with a wanted label.
         most: Maximum points per owner; None: all.
-        generator: Draws the points, and distributes them among the owners.
 
     Raises:
         ConfigError: There are not enough points of a kind.

@@ -1,8 +1,4 @@
-"""Quality of private linear regression: noisy products and sketches beside least squares, AdaSSP, the mean.
-
-Noise is simulated: it has the distribution that the stated ε needs, but whoever knows the seed could subtract
-it.
-"""
+"""Quality of private linear regression: noisy products and sketches, least squares, AdaSSP and the mean."""
 
 from __future__ import annotations
 

@@ -42,10 +42,7 @@ _PANEL_INCHES: Final = 7.0
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentRow:
-    """A row of an experiment's table.
-
-    The fields are explained in docs/results.md, docs/experiments.md and docs/catalogue.md.
-    """
+    """A row of an experiment's table, explained in docs/results.md, experiments.md and catalogue.md."""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -60,7 +57,6 @@ class PlottedFigure:
         y: A key of measurements, dotted if nested.
         by: Keys of configurations; each combination of their values gets its own line.
         panel: A key of configurations; each of its values gets its own axes. None: one pair of axes.
-        log_x, log_y: Whether an axis is logarithmic.
     """
 
     x: str

@@ -1,7 +1,7 @@
 """The runner of experiments: measures each pair of configuration and seed once, and keeps it in a file.
 
-An experiment defines its pairs, how to measure one, and how a configuration's measurements make a table row.
-The rest is common: processes, files, progress, tables, figures and the page.
+An experiment defines its pairs, how to measure one, and how measurements make a table row; the rest is
+common.
 """
 
 from __future__ import annotations
@@ -169,7 +169,6 @@ def _cells(experiment: Experiment[Any, _Options, _Row], options: _Options) -> It
 
 
 def _rows(experiment: Experiment[Any, Any, _Row], measured: Mapping[Cell, Measured]) -> Iterator[_Row]:
-    """One row per configuration, in the order of first request."""
     found: dict[str, tuple[Configuration, list[Measured]]] = {}
     for cell, values in measured.items():
         found.setdefault(json.dumps(cell.configuration), (cell.configuration, []))[1].append(values)

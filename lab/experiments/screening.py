@@ -184,10 +184,7 @@ def _screened(place: Path, cluster: Cluster, epsilon: float, seed: int) -> Scree
 
 
 def _procured(cluster: Cluster, chosen: Sequence[str]) -> tuple[float, float]:
-    """MMD² of purchases from all owners, and from the chosen ones.
-
-    The sessions' noise comes from the seed, so the consumer's release is the one by which it chose.
-    """
+    """MMD² of purchases from all owners and from the chosen, with the noise of the release that chose."""
     partition = _partition(cluster)
     kept = {name: table for name, table in partition.owners.items() if name in chosen}
     fewer = replace(cluster, partition=replace(partition, owners=kept), owners=tuple(sorted(kept)))

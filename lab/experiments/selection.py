@@ -1,8 +1,8 @@
 """Quality of private selection: MMD² of purchases for several ε, numbers of points, and seeds.
 
 The seed distributes the dataset and draws the noise; the feature map stays the same. Sessions run in one
-process (`hushbid.running.simulate.simulate`), where noise is simulated: it has the distribution that the
-stated ε needs, but whoever knows the seed could subtract it.
+process (`hushbid.running.simulate.simulate`) with simulated noise: it has the distribution that the stated ε
+needs, but whoever knows the seed could subtract it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,1 @@
-"""Configuration: the public session file that all parties share, and a private file per party.
-
-`hushbid.protocol.config.loading` reads them from disk.
-"""
+"""Configuration: the public session file of all parties, and a private file of each (read by `loading`)."""

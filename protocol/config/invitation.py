@@ -1,10 +1,10 @@
 """An invitation: everything that an owner or the consumer needs of a session, in a file the curator signs.
 
-It contains the whole public configuration, so the recipient recomputes its digest instead of trusting it;
-parties compare that digest to confirm that they mean the same session. Its address is where this party
-reaches the curator, and may differ between parties. Nothing in it is secret.
+It contains the whole public configuration, so the recipient recomputes its digest, and parties compare that
+digest to confirm that they mean the same session. Its address is where this party reaches the curator.
+Nothing in it is secret.
 
-Whoever forged an invitation would sign it with a forged key as well. It is trustworthy only once people have
+A forged invitation would be signed with a forged key as well. It is trustworthy only once people have
 compared the curator's and the consumer's fingerprints over the telephone.
 """
 

@@ -1,7 +1,7 @@
 """A request to be put on a session's roster: a party's public key, signed with its secret key.
 
-The signature shows that the file's author has the secret key. People confirm the author's identity by
-comparing the key's fingerprint over the telephone.
+The signature shows that the author has the secret key. People confirm who that is by comparing the key's
+fingerprint over the telephone.
 """
 
 from __future__ import annotations

@@ -112,10 +112,7 @@ class BlindKeys:
         return weights
 
     def mask(self, number: int, bound: int) -> Mask:
-        """The mask of round 1, 2, …, whose scores are at most `bound` in magnitude.
-
-        Raises `LocalProtocolError` if the bound is too large for masks of 16 bytes.
-        """
+        """The mask of round 1, 2, … for scores up to `bound`; `LocalProtocolError` if that is too large."""
         drawn = hashlib.blake2b(self._bound(number), key=self._mask, digest_size=24).digest()
         scale = int.from_bytes(drawn[:8], "big") >> 2 | 2**61
         ties = hashlib.blake2b(self._bound(number), key=self._mask, digest_size=_KEY_BYTES).digest()
@@ -145,10 +142,7 @@ class Mask:
         self._keyed = hashlib.blake2b(key=ties, digest_size=_TIE_BYTES)
 
     def of(self, scores: Sequence[int], features: Features) -> list[bytes]:
-        """The masked scores, each of `MASK_BYTES`, of n points with these φ, int16 of shape (n, d).
-
-        Raises `LocalProtocolError` if a score exceeds the bound.
-        """
+        """Masked scores of points with φ, int16 (n, d); `LocalProtocolError` if one exceeds the bound."""
         self.check(scores)
         rows, size = _packed(features), 2 * features.shape[1]
         return [
@@ -167,7 +161,6 @@ class Mask:
 
     @property
     def offset(self) -> int:
-        """C."""
         return self._of(-self.bound - 1)
 
     def check(self, scores: Sequence[int]) -> None:

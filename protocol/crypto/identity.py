@@ -141,10 +141,7 @@ class Identity:
 
     @classmethod
     def from_secret(cls, text: str) -> Self:
-        """The identity whose seed is given in Z85.
-
-        Raises `ConfigError` if the text is not a key, without quoting it.
-        """
+        """The identity whose seed is given in Z85; otherwise a `ConfigError` that does not quote it."""
         return cls(_decoded(text))
 
     @property
@@ -212,7 +209,6 @@ def simulated_identity(session_digest: bytes, seed: int, party: str) -> Identity
 
 
 def _encoded(raw: bytes) -> str:
-    """A key's text."""
     return base64.b85encode(raw).decode("ascii").translate(_TO_Z85)
 
 

@@ -171,18 +171,12 @@ class OwnMask:
         return self._tie(features) << _LOW_BITS
 
     def of(self, handles: Sequence[int], scores: Sequence[int], features: Features) -> list[bytes]:
-        """The masked scores of points in boxes of these numbers; φ is int16 of shape (n, d).
-
-        Raises `LocalProtocolError` if a score exceeds the bound.
-        """
+        """Masked scores of points in boxes; φ is int16 (n, d); `LocalProtocolError` beyond the bound."""
         exact = np.array(scores, dtype=np.int64)
         return _as_bytes(self.masked(np.array(handles, dtype=np.intp), exact, self.places.ties(features)))
 
     def masked(self, handles: Numbers, scores: Scores, ties: Words) -> Masked:
-        """`of` as numbers, of points whose `Places.ties` are known.
-
-        Raises `LocalProtocolError` if a score exceeds the bound.
-        """
+        """`of` as numbers, of points whose `Places.ties` are known; raises as that."""
         self._mask.check(scores.tolist())
         own = self.places.low()[handles - 1].astype(np.uint64)
         own += _product(ties, self._step)[0] << np.uint64(_LOW_BITS)

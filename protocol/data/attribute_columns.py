@@ -55,7 +55,6 @@ def attribute(
         name: The column, which is there once.
         where: The table's name in messages.
         columns: What is declared of them, and whether rows may have no label.
-        identifier: Whether these are identifiers.
         rows: The rows that are read, of a table whose unfit rows are left out. None: all, and none may be
             unfit.
 

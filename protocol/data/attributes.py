@@ -124,10 +124,7 @@ def unpack_attributes(data: bytes) -> Attributes:
 
 
 def read_attributes(data: bytes) -> Attributes:
-    """As `unpack_attributes`; neither label nor identifier if that fails.
-
-    For points that are kept whatever their owner made of their attributes.
-    """
+    """As `unpack_attributes`, with neither label nor identifier if that fails: the point is kept anyway."""
     try:
         return unpack_attributes(data)
     except DataError:

@@ -104,7 +104,7 @@ class Filled(Figures):
 class Changes(Figures):
     """What was changed of a party's rows, by its `Outside` or where they had gaps.
 
-    It is for nobody else, since it tells something of the rows.
+    Nobody else may see it, since it tells something of the rows.
 
     Attributes:
         clipped: Values set to the nearest bound, by column.

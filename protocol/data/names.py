@@ -27,10 +27,7 @@ _INDEX: Final = re.compile(r"__index_level_\d+__")
 
 
 def is_index(name: str) -> bool:
-    """Whether a column is an index of pandas, which is no value of a row unless someone says so.
-
-    In CSV pandas writes it without a name.
-    """
+    """Whether a column is an index of pandas, which is no value of a row; CSV has it without a name."""
     return name == "" or _INDEX.fullmatch(name) is not None
 
 

@@ -1,6 +1,6 @@
 """What a party does with its own rows that do not fit what is public: refuse them, clip them, or drop them.
 
-It is the party's private choice. What was changed is for its own eyes: it tells something of the rows.
+It is the party's private choice. Only the party may see what was changed: it tells something of the rows.
 """
 
 from __future__ import annotations

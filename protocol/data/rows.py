@@ -43,10 +43,7 @@ def _chunks_as(features: npt.NDArray[Any], dtype: npt.DTypeLike) -> Iterator[tup
 
 
 def shared_rows(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> tuple[int, int]:
-    """How many different rows two tables share, and how many the first has.
-
-    Rows are compared as float64; as float32 if one of the tables is.
-    """
+    """How many different rows two tables share, in float64 unless one is float32, and how many one has."""
     coarse = np.float32 in (one.dtype.type, other.dtype.type)
     kind = np.float32 if coarse else np.float64
     rows = set(rows_as(one, kind))

@@ -28,7 +28,6 @@ class ColumnFault:
     """What does not fit in a column.
 
     Attributes:
-        column: Its name.
         what: What is wrong, as the end of a sentence.
         advice: What to do.
         rows: Where, shape (rows,); None: in the column as a whole.

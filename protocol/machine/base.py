@@ -81,9 +81,8 @@ class TransitionTable(Generic[M_contra]):
 
     Attributes:
         phases: All phases; the first is the initial one.
-        rows: The legal transitions.
+        rows: The legal transitions, also `by_trigger`: by phase and trigger.
         outcomes: Events that result from the role's own computations.
-        by_trigger: The row of each phase and trigger.
     """
 
     phases: tuple[str, ...]
@@ -163,8 +162,8 @@ class Machine:
     def lacks(self, peer: str, sequence: int) -> bool:
         """Whether a frame of that number comes after one that did not: somebody on the line took it out.
 
-        Neither ZMTP nor CURVE tells. So it is no offence: whoever reads it gives the connection up, and both
-        sides send again what the other lacks. A machine that is given the frame all the same refuses it.
+        Neither ZMTP nor CURVE tells. So it is no offence: the reader gives the connection up, and both sides
+        send again what the other lacks. A machine that is given the frame all the same refuses it.
         """
         link = self.links.get(peer)
         return link is not None and sequence > link.received + 1
@@ -236,7 +235,6 @@ class Machine:
         self.set_timer_at(name, self.now + seconds)
 
     def set_timer_at(self, name: str, due: float) -> None:
-        """Schedule a timer at a time on the party's clock."""
         attempt = self._attempts.get(name, 0) + 1
         self._attempts[name] = attempt
         self.do(SetTimer(name, attempt, due))

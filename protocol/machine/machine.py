@@ -58,7 +58,6 @@ class _Recorded(ABC):
     __match_args__: ClassVar[tuple[str, ...]] = ()  # a dataclass has its fields' names in it
 
     def item(self) -> Item:
-        """As a transcript item."""
         fields = {name: getattr(self, name) for name in self.__match_args__}
         public = {name: fields.pop(name) for name in self.PUBLIC}
         return Item(self.KIND, public, fields)

@@ -180,7 +180,6 @@ class Participant(Machine):
         self._stop(ExitCode.TIMEOUT, f"The curator {what}.", advice)
 
     def fail(self, code: ExitCode, reason: str, advice: str) -> None:
-        """End the session for this party."""
         self.phase = "done"
         self.do(Finish(code, reason, advice))
 
@@ -196,8 +195,7 @@ def participant_rows(
 
     Args:
         phases: All phases but "leaving" and "done"; the first is "greeting".
-        on_welcome: Handles the first welcome.
-        welcomed: The phases in which the first welcome can end.
+        on_welcome: Handles the first welcome, which can end in the phases `welcomed`.
     """
     return (
         *happened("greeting", Started, Participant._on_started),

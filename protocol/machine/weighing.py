@@ -126,10 +126,7 @@ class Weighing:
         return DrawNoise(number, last)
 
     def drawn(self, noise: NoiseDrawn, number: int) -> ComputeWeights:
-        """Take in the noise that `start` requested in this round; return the next computation.
-
-        Raises `LocalProtocolError` if the noise is for other rounds.
-        """
+        """Take in the noise requested in this round, else `LocalProtocolError`; return the next step."""
         if noise.first != number or self._noise:
             raise LocalProtocolError(f"Noise for round {noise.first} came in round {number}.")
         self._noise.extend(noise.rounds)
@@ -164,10 +161,7 @@ class Weighing:
         return self._noise[0][1] if self._noisy else ()
 
     def charge(self, release: int) -> tuple[Charge, ...]:
-        """Charge a release that was computed and has not left: the charge must be recorded first.
-
-        Raises `BudgetExceeded` if the filter does not admit it.
-        """
+        """Charge a release that has not left, to be recorded first; `BudgetExceeded` if refused."""
         if self.filter is None:
             return ()
         costs = self._costs_of(release)

@@ -78,12 +78,12 @@ StateOption: TypeAlias = Annotated[
     Path | None, typer.Option(help="State directory, in place of the file's.", envvar="HUSHBID_STATE")
 ]
 LogFormatOption: TypeAlias = Annotated[
-    LogFormat, typer.Option(help="How the log is written.", envvar="HUSHBID_LOG_FORMAT")
+    LogFormat, typer.Option(help="Format of the log.", envvar="HUSHBID_LOG_FORMAT")
 ]
 LogLevelOption: TypeAlias = Annotated[
     LogLevel,
     typer.Option(
-        help="The least that the log has; --quiet: warnings and errors.", envvar="HUSHBID_LOG_LEVEL"
+        help="Lowest level that is logged; --quiet: warnings and errors.", envvar="HUSHBID_LOG_LEVEL"
     ),
 ]
 MetricsOption: TypeAlias = Annotated[

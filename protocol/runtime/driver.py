@@ -53,9 +53,7 @@ _UNREAD: Final = Item("", {}, {})
 class Numerics(Protocol):
     """Carries out those effects of a machine that are computations."""
 
-    def perform(self, effect: Computation) -> Event | None:
-        """Its outcome as an event, if it has one."""
-        ...
+    def perform(self, effect: Computation) -> Event | None: ...
 
     def restore(self, effect: Computation, outcome: Event | None) -> None:
         """Take up, on a restart, the result of an earlier computation."""
@@ -176,9 +174,8 @@ class Driver:
 
         The record has the event, then in order the effects that leave the machine and the outcomes of its
         computations: what a replay has to feed it. After the end, events are ignored. A step whose
-        computation fails
-        is not recorded: after a restart the party is as it was before the step, and its peers resend
-        unacknowledged frames.
+        computation fails is not recorded: after a restart the party is as it was before the step, and its
+        peers resend unacknowledged frames.
         """
         if self.finished is not None:
             return

@@ -89,10 +89,7 @@ def keep_table(table: object, path: Path, columns: DataColumns, *, what: str) ->
 def stated_budget(
     written: BudgetSection | None, epsilon: float | None, *, lift: bool
 ) -> BudgetSection | None:
-    """The budget that a party states for its data: the options' if given, otherwise its file's.
-
-    Raises `ConfigError` if the option's ε is invalid.
-    """
+    """The budget that a party states for its data, by options, else by its file; `ConfigError` if invalid."""
     from hushbid.protocol.config.loading import validated  # noqa: PLC0415 - a program that begins imports little
     from hushbid.protocol.config.party import BudgetSection  # noqa: PLC0415
 

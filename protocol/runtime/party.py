@@ -310,8 +310,8 @@ def check_durability(session: Session, durability: Durability, *, listen: str | 
 def settle_process() -> None:
     """Make the process one of a party: no core dump has its memory, and garbage is collected less often.
 
-    A dump would have the party's key and rows. A party keeps thousands of messages and makes few cycles. At
-    the default thresholds, collections take some 5 % of its time: the collector skips existing objects too.
+    A dump would have the party's key and rows. A party keeps thousands of messages and makes few cycles: at
+    the default thresholds, collections, which look at existing objects too, take some 5 % of its time.
     """
     platform.forbid_core_dumps()
     gc.freeze()

@@ -26,8 +26,7 @@ class Odometer(Figures):
 
     Attributes:
         protects: The party whose records are protected.
-        neighbours: The datasets that are compared.
-        delta: The δ that ε is stated for.
+        neighbours, delta: The datasets that are compared, and the δ that ε is stated for.
         rounds: After which rounds; 0: before the first, where the consumer's target is out already.
         epsilon: ε after each.
         settled: ε with the private settlement that came after them; None: there was none.

@@ -190,7 +190,7 @@ class Session:
     def settlement(self) -> PrivateSettlement | None:
         """The release that determines owners' payments; None: the settlement is exact, and the curator's.
 
-        Raises `ConfigError` if the owners have no guarantee to include it in, or no noise meets its ε.
+        It raises `ConfigError` if the owners have no guarantee to include it in, or no noise meets its ε.
         """
         section, session = self.file.settlement, self.file.session
         if section.epsilon is None:
@@ -242,11 +242,10 @@ class Session:
     def public_identity(self, party: str) -> PublicIdentity:
         """The public identity of a party ("curator", "consumer" or an owner's name), from the roster.
 
-        If noise is simulated, so are identities: they follow from the session file, and protect nobody.
+        If noise is simulated, so are identities: they follow from the session file, and protect nobody. It is
+        made once: every message is checked with one, and a key takes longer to read than to use.
 
-        It is made once: every message is checked with one, and a key takes longer to read than to use.
-
-        Raises `ConfigError` if the roster has no usable key for it.
+        It raises `ConfigError` if the roster has no usable key for it.
         """
         found = self._identities.get(party)
         if found is None:
@@ -487,7 +486,7 @@ def _public_map(section: FeatureSection, space: FeatureSpace, rule: AcquisitionR
 def feature_space_of(section: FeatureSection, labels: LabelsSection | None = None) -> FeatureSpace:
     """The space of a session file's [features], in which labels may have a part.
 
-    Raises `ConfigError` for a parameter that its map lacks, or for labels that it has no place for.
+    It raises `ConfigError` for a parameter that its map lacks, or for labels that it has no place for.
     """
     bounds: Mapping[str, Any] = {
         name: np.array(value, dtype=np.float64) if isinstance(value, list) else float(value)

@@ -111,10 +111,7 @@ def gain_errors(
     noise: Noise,
     seed_weight: float,
 ) -> Errors:
-    """Standard error of each owner's number in the exact settlement (`hushbid.protocol.session.settling`).
-
-    The arguments are those of `settle`, and the target's noise.
-    """
+    """Standard error of each owner's number in the exact settlement (`settle`, with its arguments)."""
     slopes = {owner: np.zeros(len(target.embedding)) for owner in owners}
     for win, features, mean, size in additions(wins, target.seed_total, target.seed_size, seed_weight):
         if not win.is_in(disputed):

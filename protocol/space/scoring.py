@@ -427,10 +427,7 @@ def _first(
     worth: Callable[[int, int], int] | None = None,
     tie: Callable[[Features], Any] | None = None,
 ) -> tuple[Best, ...]:
-    """The first `count` of the entries `near` in the total order.
-
-    `worth` of entry and score comes first; `tie` of φ replaces its bytes.
-    """
+    """The first `count` entries `near` the top: `worth` of entry and score, then `tie` of φ or its bytes."""
     exact = np.concatenate(
         [
             exact_scores(features[near[start : start + _EXACT_ROWS]], weights)

@@ -1,4 +1,4 @@
-"""``python -m tests.blackbox FIRST COUNT``: play the sessions of these seeds, and say what was violated."""
+"""``python -m tests.blackbox FIRST COUNT``: run the sessions of these seeds, and report violations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from tests.blackbox.play import play, summary
 
 
 def main() -> None:
-    """Play them one after the other."""
     first, count = int(sys.argv[1]), int(sys.argv[2])
     played = {}
     with tempfile.TemporaryDirectory() as place:

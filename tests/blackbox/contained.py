@@ -1,8 +1,7 @@
-"""A session of containers to which a plan's faults happen, under a supervisor that reads exit codes.
+"""A session in containers with a plan's faults, under a supervisor that reads exit codes.
 
-What can be done to a process from outside, an engine does to a container: it kills, stops and pauses it,
-takes its network away, bounds its memory, starts another one with its volumes, and puts an older copy into
-them.
+An engine does to a container what can be done to a process from outside: it kills, stops and pauses it, cuts
+its network, limits its memory, starts another one with its volumes, and restores an older copy of them.
 """
 
 from __future__ import annotations
@@ -64,20 +63,20 @@ time.sleep(seconds)
 
 
 def settings_of(plan: Plan) -> dict[str, object]:
-    """Changes to the demonstration's cluster file: rounds in which nobody is given up."""
+    """Changes to the demonstration's cluster file: long time-outs, so that nobody is given up."""
     return patience(240.0) | {"acquisition.rule": plan.rule, "session.points": POINTS, "session.batch": 1}
 
 
 def play_in_containers(plan: Plan, deployment: Deployment, place: Path) -> Played:
-    """Play a session in the containers of a deployment, none of which has been started.
+    """Run a session in the containers of a deployment, none of which has been started.
 
     Args:
         deployment: With the settings of the plan (`settings_of`), and its owners.
         place: An empty directory for copies of the volumes.
 
     Returns:
-        What was violated: nobody hangs or calls anything a bug, all end with 0, all points come, each dataset
-        is charged once, no noise is drawn twice, and transcripts agree.
+        The violations of these rules: nobody hangs or reports a bug, all end with 0, all points arrive, each
+            dataset is charged once, no noise is drawn twice, and transcripts agree.
     """
     began = time.monotonic()
     stage = _Stage(plan, deployment, place)
@@ -121,7 +120,7 @@ class _Stage:
         """Exit codes of those that have ended for good."""
 
     def run(self) -> None:
-        """Let all happen until everybody has ended for good."""
+        """Run until every party has ended for good."""
         up = self._deployment.compose("up", "--detach")
         assert up.returncode == 0, up.stderr[-2000:]
         self._deployment.until(lambda: self._deployment.round() > 0, "the first round")
@@ -144,7 +143,7 @@ class _Stage:
             time.sleep(_LOOK)
 
     def _engine(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """What an engine did; it refuses what comes too late, as the party has just ended."""
+        """The engine's output; it refuses a command for a party that has just ended."""
         return subprocess.run(
             ["docker", *arguments], capture_output=True, text=True, timeout=SECONDS, check=False
         )
@@ -153,7 +152,7 @@ class _Stage:
         return self._engine(*arguments).returncode == 0
 
     def _supervise(self) -> None:
-        """Start again whom the engine has ended; a container's own program does all else."""
+        """Restart containers that the engine ended; a container's own program does the rest."""
         names = [name for name in self._deployment.parties if name not in self._over]
         told = self._engine("inspect", *map(self._deployment.container, names))
         for name, found in zip(names, json.loads(told.stdout), strict=True):
@@ -172,7 +171,7 @@ class _Stage:
                 self._did("start", self._deployment.container(name))
 
     def _make(self, fault: Fault) -> None:
-        """Let a fault begin, and note when it passes."""
+        """Begin a fault, and note when it passes."""
         container = self._deployment.container(fault.party)
         if not self._begins(fault, container):
             self.played.skipped.append(fault)
@@ -187,7 +186,7 @@ class _Stage:
             self._passing.append((due, lambda: self._did(*undo, container)))
 
     def _begins(self, fault: Fault, container: str) -> bool:
-        """Whether the engine made it."""
+        """Whether the engine could begin the fault."""
         match fault.kind:
             case Kind.KILL:
                 return self._did("kill", container)
@@ -229,7 +228,7 @@ class _Stage:
         return again.returncode == ExitCode.USAGE
 
     def _restore(self, party: str, container: str) -> bool:
-        """Keep a copy of a volume, let the session go on, kill the party, and put the copy in its place."""
+        """Copy a volume, let the session go on, kill the party, and restore the copy."""
         copy = self._place.with_name("older")
         copy.mkdir()
         if not self._did("pause", container):
@@ -245,7 +244,7 @@ class _Stage:
         return True
 
     def check(self) -> None:
-        """What has to hold in the end."""
+        """The rules that must hold at the end."""
         found = self.played.violations
         restored = {fault.party for fault in self._plan.faults if fault.kind is Kind.RESTORED}
         for name, code in self._over.items():

@@ -1,4 +1,4 @@
-"""What goes wrong in a session of the black box, all from one seed."""
+"""The faults of a black-box session, all drawn from one seed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FIRST, LAST = 0.2, 3.0
 
 
 class Kind(Enum):
-    """A kind of fault, by what it does to a running process or its line."""
+    """A kind of fault, by its effect on a running process or its connection."""
 
     KILL = "its process is killed"
     TERM = "it is told to stop"
@@ -59,8 +59,8 @@ class Fault:
 
     Attributes:
         after: Seconds after the first round.
-        lasts: Seconds, of one that passes.
-        draw: What else it needs to be told apart by: a place, a byte, a number of calls.
+        lasts: Duration in seconds, if it passes.
+        draw: A further random number: a place, a byte, a number of calls.
     """
 
     kind: Kind
@@ -72,7 +72,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Plan:
-    """A session: its rule, and its faults in their order."""
+    """A session: its rule, and its faults in order."""
 
     seed: int
     rule: str
@@ -80,7 +80,7 @@ class Plan:
 
     @property
     def mild(self) -> bool:
-        """Whether everybody has to end well: all but who goes on from an older copy."""
+        """Whether every party has to end well: true unless a party resumes from an older copy."""
         return all(fault.kind is not Kind.RESTORED for fault in self.faults)
 
 

@@ -1,4 +1,4 @@
-"""A session of real processes to which a plan's faults happen, under a supervisor that reads exit codes."""
+"""A session of real processes with a plan's faults, under a supervisor that reads exit codes."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ _TENDER: Final[dict[str, Any]] = {
 
 @dataclass
 class Played:
-    """What became of a session.
+    """The outcome of a session.
 
     Attributes:
-        violations: What should not have been, in words; empty: all is well.
+        violations: Violated rules, in words.
         starts: How often each party was started.
         skipped: Faults that this machine cannot make.
     """
@@ -72,17 +72,17 @@ class Played:
 
 
 def patience(seconds: float) -> dict[str, Any]:
-    """Changes to a session's file: how long a party waits for what is to come."""
+    """Changes to a session's file: how long parties wait."""
     limits = ("enrolment", "round", "pause", "delivery", "comeback", "abandon")
     return {f"timeouts.{name}": seconds for name in limits}
 
 
 def play(plan: Plan, place: Path) -> Played:
-    """Play a session in an empty directory.
+    """Run a session in an empty directory.
 
     Returns:
-        What was violated: nobody hangs, no code 5 and none that stands against the table of exit codes, all
-        points come, each dataset is charged once, no noise is drawn twice, and transcripts agree.
+        The violations of these rules: nobody hangs, exit codes follow their table and none is 5, all points
+            arrive, each dataset is charged once, no noise is drawn twice, and transcripts agree.
     """
     started = time.monotonic()
     with _Stage(plan, place) as stage:
@@ -97,7 +97,7 @@ def play(plan: Plan, place: Path) -> Played:
 
 
 class _Stage:
-    """The processes, their lines and their supervisor."""
+    """The processes, their connections and their supervisor."""
 
     def __init__(self, plan: Plan, place: Path) -> None:
         self.played = Played(plan)
@@ -129,7 +129,7 @@ class _Stage:
         self.cluster.__exit__()
 
     def run(self) -> None:
-        """Let all happen until everybody has ended for good."""
+        """Run until every party has ended for good."""
         for name in self.cluster.names:
             self._start(name)
         self._until(self._begun, "the first round")
@@ -174,7 +174,7 @@ class _Stage:
         self.cluster.start(name, **environment)
 
     def _supervise(self) -> None:
-        """Start again what the table of exit codes says, or what was killed or told to stop by us."""
+        """Restart what the table of exit codes says, and what we killed or stopped."""
         for name in self.cluster.names:
             if name in self._over or name in self._held or self.cluster.running(name):
                 continue
@@ -192,7 +192,7 @@ class _Stage:
                 self._start(name)
 
     def _make(self, fault: Fault, now: float) -> None:
-        """Let a fault begin, and note when it passes."""
+        """Begin a fault, and note when it passes."""
 
         def later(undo: Callable[[], None]) -> None:
             self._passing.append((now + fault.lasts, undo))
@@ -265,7 +265,7 @@ class _Stage:
             self.played.violations.append(f"a twin of {party} ended with {again.code}\n{again.err[-1500:]}")
 
     def _restore(self, party: str) -> None:
-        """Keep a copy, let the session go on, kill the party, and put the copy in its place."""
+        """Copy the state, let the session go on, kill the party, and restore the copy."""
         state = self.cluster.directory(party) / "state"
         copy = state.with_name("older")
         shutil.copytree(state, copy)
@@ -283,7 +283,7 @@ class _Stage:
         self._passing.append((time.monotonic() + 0.3, put_back))
 
     def check(self) -> None:
-        """What has to hold in the end."""
+        """The rules that must hold at the end."""
         found = self.played.violations
         restored = {fault.party for fault in self._plan.faults if fault.kind is Kind.RESTORED}
         for name, ended in self._over.items():
@@ -362,7 +362,7 @@ def _garbled(draw: int) -> Callable[[bytes, bool], bytes | None]:
 
 
 def _send_strangers(kept: contextlib.ExitStack, port: int, draw: int) -> None:
-    """Connect, talk nonsense, and stay until `kept` is closed."""
+    """Connect, send nonsense, and stay until `kept` is closed."""
     for number in range(40):
         with contextlib.suppress(OSError):
             stranger = kept.enter_context(socket.create_connection(("127.0.0.1", port), timeout=1.0))

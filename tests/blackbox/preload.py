@@ -1,4 +1,4 @@
-"""The library that makes disk errors and clock jumps, compiled where there is a compiler."""
+"""The preloaded library that fakes disk errors and clock jumps, compiled where there is a compiler."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CONTROL: Final = struct.Struct("=iiq")
 
 @cache
 def library(directory: Path) -> Path | None:
-    """The compiled library; None without a compiler of C."""
+    """The compiled library; None without a C compiler."""
     compiler = shutil.which("cc")
     if compiler is None:
         return None
@@ -30,13 +30,13 @@ def library(directory: Path) -> Path | None:
 
 
 class Control:
-    """What one process's library is told, by a file that both map."""
+    """One process's control of the library, through a file that both map."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         path.write_bytes(_CONTROL.pack(0, 0, 0))
 
     def say(self, *, failures: int = 0, full: bool = False, seconds: int = 0) -> None:
-        """Let the next calls fail, and the clock be ahead by some seconds."""
+        """Make the next calls fail, and move the clock ahead by some seconds."""
         with self.path.open("r+b") as file:
             file.write(_CONTROL.pack(failures, errno.ENOSPC if full else errno.EIO, seconds))

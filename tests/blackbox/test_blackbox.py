@@ -1,6 +1,6 @@
-"""The black box: sessions of real processes, from outside, with faults that come from a seed.
+"""The black box: sessions of real processes, seen from outside, with faults drawn from a seed.
 
-`make test` plays two seeds, the slow tests two hundred others, `python -m tests.blackbox FIRST COUNT` any.
+`make test` runs two seeds, the slow tests two hundred others, `python -m tests.blackbox FIRST COUNT` any.
 """
 
 from __future__ import annotations

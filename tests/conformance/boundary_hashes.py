@@ -1,7 +1,7 @@
 """Maps and families of hash functions by kind and name, points at their boundaries, and digests of both.
 
-Apart from the tests, for processes that print digests on what stands for another machine: these need neither
-pytest nor scikit-learn, which take a second to import.
+This is separate from the tests so that processes that stand for another machine need neither pytest nor
+scikit-learn, which take a second to import.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ KINDS = [("map", name) for name in sorted(FEATURE_SPACES)] + [("family", name) f
 
 
 def digests(place: str) -> list[str]:
-    """SHA-256 of what each map, family and control makes of points that were saved."""
+    """SHA-256 of the hashes of saved points by each map, family and control."""
     hashes: dict[str, Callable[..., npt.NDArray[Any]]] = {
         f"{kind}-{name}": (map_of(name) if kind == "map" else family_of(name)).hash for kind, name in KINDS
     }

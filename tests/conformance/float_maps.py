@@ -1,8 +1,8 @@
-"""Maps whose φ depends on what stands beside a point: controls that every check of a map must reject.
+"""Maps whose φ depends on neighbouring points: controls that every check of a map must reject.
 
-`BlasMap` is the arithmetic that `paired` had until its numbers became whole: float64 all along, and a product
-by BLAS, which takes other kernels for other numbers of rows. `TurningMap` has no need of a BLAS that does: up
-to 17 rows it adds columns from the first to the last, and beyond from the last to the first.
+`BlasMap` has the arithmetic that `paired` had before its numbers became whole: float64 throughout, and a
+product by BLAS, which uses other kernels for other numbers of rows. `TurningMap` needs no such BLAS: up to 17
+rows it adds columns from first to last, beyond that from last to first.
 """
 
 from __future__ import annotations

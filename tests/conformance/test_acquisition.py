@@ -1,8 +1,8 @@
-"""Every acquisition rule that says it is exact chooses what a brute-force greedy on J chooses.
+"""Every acquisition rule that claims to be exact chooses what a brute-force greedy choice by J chooses.
 
 The reference knows nothing of rounds, bids or weights: in each step it computes J(S + x) by features for
-every point of every owner, in whole numbers, and takes the best. Rules come from the
-registry, so a new one is tested without being told.
+every point of every owner, in whole numbers, and takes the best. Rules come from the registry, so a new one
+is tested automatically.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Points = npt.NDArray[np.float64]
 
 
 def data(seed: int, sizes: tuple[int, ...]) -> dict[str, Points]:
-    """Owners' points, of few distinct values: many are there twice or more, within and across owners."""
+    """Owners' points with few distinct values: many occur repeatedly, within and across owners."""
     rng = np.random.default_rng(seed)
     distinct = rng.random((max(4, sum(sizes) // 2), COLUMNS))
     return {
@@ -45,7 +45,7 @@ def data(seed: int, sizes: tuple[int, ...]) -> dict[str, Points]:
 def simulate(
     session: Session, owners: dict[str, Points], validation: Points, seed_set: Points
 ) -> list[tuple[str, bytes]]:
-    """Whose points were chosen, in order, and their φ as the consumer has it."""
+    """The owners of the chosen points, in order, and their φ at the consumer."""
     simulation = Simulation(
         session,
         owners={name: Dataset.from_arrays(name, points) for name, points in owners.items()},
@@ -97,7 +97,7 @@ def greedy_by_weights(
 
 
 def points_of(session: Session, owners: dict[str, Points]) -> list[tuple[str, bytes, npt.NDArray[np.int64]]]:
-    """Whose every point is, its φ as it is sent, and its φ in grid units."""
+    """The owner of every point, its φ as sent, and its φ in grid units."""
     hash_ = map_of(session).hash
     return [
         (owner, row.tobytes(), row.astype(np.int64))
@@ -191,13 +191,13 @@ MANY: dict[str, Any] = FEW | {"owners": 10_000}
 
 
 def parameters_of(rule: str) -> dict[str, float]:
-    """The keys that a rule cannot do without, all of them an ε so far."""
+    """The keys that a rule requires, so far each an ε."""
     fields = RULES[rule].Parameters.model_fields
     return {key: 1.0 for key, field in fields.items() if field.is_required()}
 
 
 def make(rule: str) -> AcquisitionRule:
-    """The rule, for few owners unless it is for many only."""
+    """The rule, for few owners unless it requires many."""
     try:
         return acquisition_rule(rule, parameters_of(rule), **FEW)
     except ConfigError:
@@ -215,14 +215,14 @@ def test_a_rule_that_is_not_for_few_owners_says_which_are(rule: str) -> None:
 
 @pytest.mark.parametrize("rule", sorted(RULES))
 def test_a_rule_is_sealed_and_takes_points_with_bids_together(rule: str) -> None:
-    """To ask for a sealed point would tell its owner that it may have won; and an offer has no box."""
+    """Asking for a sealed point would tell its owner that it may have won; and an offer has no box."""
     if RULES[rule].sealed:
         assert RULES[rule].candidate_with_bid
         assert RULES[rule].private
 
 
 def asks_whoever_bids(rule: AcquisitionRule) -> bool:
-    """Whether who is asked does not depend on what anybody bids, so that an ask tells nothing of it."""
+    """Whether asks do not depend on any bid, so that an ask reveals nothing about bids."""
     standings = [
         BidStanding(f"owner-{place}", 100 * -place, 1, place, place + 1) for place in range(rule.owners)
     ]

@@ -1,6 +1,6 @@
-"""A release and an acquisition rule from outside of the package: one file and one registry call each.
+"""A release and an acquisition rule from outside the package: one file and one registry call each.
 
-Nothing else is told of them, and whatever the package does with a release or a rule, it does with these.
+The package does everything with them that it does with its own releases and rules.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ SPEED = Speed(
 
 @pytest.fixture(autouse=True, scope="module")
 def _registered() -> Iterator[None]:
-    """For these tests alone: others go through all that is registered."""
+    """For these tests alone: others go through everything registered."""
     with patch.dict(RELEASES), patch.dict(RULES):
         for name in TOYS:
             sys.modules.pop(name, None)

@@ -1,8 +1,8 @@
-"""Every demonstration dataset deals its points out under the same rules.
+"""Every demonstration dataset distributes its points by the same rules.
 
-Those that need files are tested where the files lie beside the project. That no row is dealt twice is
-tested in tests/unit/hushbid/datasets/test_datasets.py: real data hold equal rows, so each dataset needs its
-own way to see it.
+Datasets that need files are tested where the files lie beside the project.
+tests/unit/hushbid/datasets/test_datasets.py checks that no row is dealt twice: real data have equal rows, so
+each dataset needs its own check.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every registered feature map keeps. A new map is tested by being registered."""
+"""The contract of every registered feature map. A new map is tested once it is registered."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ every_dimension = pytest.mark.parametrize("dimension", ["least", 12, 140, limits
 
 
 def least_dimension(name: str) -> int:
-    """The first dimension that the map takes."""
+    """The smallest dimension that the map accepts."""
     for dimension in range(limits.MIN_DIMENSION, 140):
         try:
             space_of(name, dimension=dimension)
@@ -86,7 +86,7 @@ def test_honest_features_are_admitted_and_within_the_bounds(name: str, dimension
 @every_map
 @every_dimension
 def test_what_a_forger_gets_admitted_is_within_the_bounds(name: str, dimension: Any) -> None:
-    """Coordinates pushed outwards one unit at a time, until nothing more is admitted."""
+    """Coordinates are pushed outwards one unit at a time, until nothing more is admitted."""
     phi = build(name, dimension=dimension)
     row = phi.hash(points(1)).astype(np.int64)
     for step in (1000, 100, 10, 1):
@@ -175,7 +175,7 @@ def test_a_space_makes_the_map_of_any_seed(name: str) -> None:
 
 @every_map
 def test_a_space_without_a_map_knows_all_that_is_public_and_hashes_nothing(name: str) -> None:
-    """What a curator has of a secret map: it is the same whatever the seed, and judges forgeries by it."""
+    """A curator has this of a secret map: it does not depend on the seed, and detects forgeries."""
     space, public = (
         space_of(name),
         {"name", "dimension", "columns", "gamma", "norm_bound", "coordinate_bound"},
@@ -197,7 +197,7 @@ def test_a_space_without_a_map_knows_all_that_is_public_and_hashes_nothing(name:
 
 @every_map
 def test_every_bit_of_a_secret_seed_makes_another_map(name: str) -> None:
-    """256 bits are secret only if all of them matter: as many maps, and none the map of another bit."""
+    """256 bits are secret only if all of them matter: each bit must change the map."""
     seeds = [bytes(SEED_BYTES)]
     seeds += [(1 << bit).to_bytes(SEED_BYTES, "little") for bit in range(8 * SEED_BYTES)]
     space = space_of(name, dimension=least_dimension(name))
@@ -206,7 +206,7 @@ def test_every_bit_of_a_secret_seed_makes_another_map(name: str) -> None:
 
 @every_map
 def test_a_secret_seed_is_none_of_the_numbers_that_a_session_file_may_have(name: str) -> None:
-    """With the same bits, too: a map that is drawn in secret is not among those that anybody can list."""
+    """Even with the same bits: a secret map must not be among those that anybody can list."""
     space = space_of(name)
     for number in (0, 1, 2**63 - 1):
         assert space.map(number.to_bytes(SEED_BYTES, "little")).digest != space.map(number).digest

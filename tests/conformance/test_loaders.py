@@ -1,4 +1,4 @@
-"""Every loader of the registry keeps the same promises; a new one is tested once it can be written."""
+"""The contract of every loader in the registry; a new one is tested once its format can be written."""
 
 from __future__ import annotations
 

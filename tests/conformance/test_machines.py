@@ -82,7 +82,7 @@ def peer_of(machine: str) -> str:
 def test_random_lives_take_every_row_of_the_table_and_no_other(
     machine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`walks.Walk` checks each step of each life; a row that no life takes has no place in the table."""
+    """`walks.Walk` checks each step of each life; a row that no life takes does not belong in the table."""
     monkeypatch.setattr(limits, "DELIVERY_CHUNK_BYTES", 1)
     taken: set[Edge] = set()
     offences: set[Offence] = set()
@@ -218,7 +218,7 @@ SHARED = {
 
 
 def stands_for(table: TransitionTable[Any], trigger: str) -> set[type]:
-    """What a row of that trigger is taken for: messages, or events that the machine may be given."""
+    """The messages or events that a row of this trigger handles."""
     if trigger.startswith("received:"):
         messages = (Received("p", 0, 0, b"", cls.model_construct()) for cls in all_messages())
         return {type(event.message) for event in messages if event.trigger == trigger}
@@ -227,7 +227,7 @@ def stands_for(table: TransitionTable[Any], trigger: str) -> set[type]:
 
 
 def wrongly_typed(table: TransitionTable[Any]) -> set[str]:
-    """Handlers that do not take just what their rows stand for."""
+    """Handlers whose types differ from what their rows handle."""
     rows: dict[Callable[..., None], set[str]] = {}
     for row in table.rows:
         rows.setdefault(row.handler, set()).add(row.trigger)
@@ -254,7 +254,7 @@ def test_a_handler_takes_what_its_rows_stand_for(machine: str) -> None:
 
 
 def test_a_handler_of_another_type_than_its_row_is_found() -> None:
-    """The type checker sees all but one: that a row for bids is one for batches, too."""
+    """The type checker misses one case: a row for bids that also takes batches."""
 
     def on_started(machine: Machine, event: Event) -> None: ...
 

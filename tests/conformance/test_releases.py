@@ -263,7 +263,7 @@ def test_every_release_that_costs_something_has_noise_of_its_own(case: Case) -> 
 
 @every_case
 def test_streams_share_no_state(case: Case) -> None:
-    """Two streams of one mechanism, used in turn, release what each releases alone."""
+    """Two streams of one mechanism, used in turn, each release what they would release alone."""
     mechanism = build(case)
     first, second = (mechanism.stream(offset_of(case), prior_of(case)) for _ in range(2))
     source = SimulatedNoise(1, "party"), SimulatedNoise(2, "party")
@@ -286,7 +286,7 @@ def test_draws_are_the_same_whenever_asked_and_whatever_was_released_or_learned(
 
 @every_summary
 def test_the_public_points_enter_every_release_without_noise(case: Case) -> None:
-    """Another offset shows; and where nothing but it is shown, the release is of the public points alone."""
+    """Another offset shows; a release of the public points alone shows nothing else."""
     moved = build(case).stream(-case.seeds.sum(axis=0, dtype=np.int64), prior_of(case))
     for index, (one, other) in enumerate(zip(run(stream(case), case), run(moved, case), strict=True)):
         assert not np.array_equal(one, other), f"release {index} is not over the seed set"
@@ -365,7 +365,7 @@ def test_what_is_released_follows_the_mean_embedding(case: Case) -> None:
 
 @every_case
 def test_the_statistic_is_whole_numbers_the_same_for_a_point_alone_and_among_others(case: Case) -> None:
-    """Whoever adds a total up, in whatever order, gets the same: forged points included."""
+    """Totals do not depend on the order of addition, forged points included."""
     statistic = build(case).statistic(prior_of(case))
     ends = np.array([[-(2**15)] * D, [2**15 - 1] * D], dtype=np.int16)
     points = np.vstack([private_points(case, 3), case.seeds, ends])
@@ -387,7 +387,7 @@ def test_the_noise_covers_every_statistic_of_a_release(case: Case) -> None:
 
 @every_case
 def test_what_needs_the_seed_set_says_so_and_releases_nothing_without_it(case: Case) -> None:
-    """The statistic is φ itself, or it follows from the prior: then it cannot be had before the target is."""
+    """The statistic is φ itself, or follows from the prior: unavailable before the target is known."""
     mechanism, points = build(case), private_points(case, 3)
     if np.array_equal(mechanism.statistic(prior_of(case)).of(points), points):
         assert np.array_equal(mechanism.statistic(None).of(points), points)
@@ -412,7 +412,7 @@ def test_a_guarantee_and_a_cost_need_their_neighbours_named(case: Case) -> None:
 
 @every_case
 def test_a_table_of_a_private_mechanism_states_its_neighbours(case: Case) -> None:
-    """What ε means depends on them: there is no default."""
+    """The meaning of ε depends on them: there is no default."""
     assert ("neighbours" in case.table) == RELEASES[case.name].private
     if not RELEASES[case.name].private:
         return
@@ -440,7 +440,7 @@ def test_a_guarantee_is_finite_just_where_a_mechanism_is_private(case: Case, nei
 @every_case
 @pytest.mark.parametrize("delta", [1e-3, DELTA, 1e-9])
 def test_the_costs_of_all_releases_add_up_to_the_guarantee(case: Case, delta: float) -> None:
-    """What is charged release by release is what the session file promised: no release is for nothing."""
+    """The charges of all releases add up to what the session file promised: no release is free."""
     mechanism, neighbours = build(case), case.role.neighbours
     costs = [mechanism.cost(index, neighbours=neighbours) for index in range(RELEASES_MADE)]
     stated = mechanism.guarantee(neighbours=neighbours, delta=delta).epsilon
@@ -467,7 +467,7 @@ def test_a_target_epsilon_is_met_and_hardly_undercut(case: Case, releases: int, 
 
 @every_case
 def test_a_release_of_public_points_alone_costs_nobody_anything(case: Case) -> None:
-    """One release that starts public: the guarantee is of no record at all."""
+    """A single release that starts public has no guarantee to give."""
     mechanism = build(case, releases=1, starts_public=True)
     stated = mechanism.guarantee(neighbours=Neighbours.ADD_REMOVE_ONE, delta=DELTA)
     assert stated.epsilon == (0.0 if mechanism.private else None)
@@ -476,7 +476,7 @@ def test_a_release_of_public_points_alone_costs_nobody_anything(case: Case) -> N
 
 @every_case_with_noise
 def test_more_releases_and_a_smaller_delta_cost_more(case: Case) -> None:
-    """Of the same noise; where the noise follows from ε, it is the noise that grows (next test)."""
+    """With the same noise; where the noise follows from ε, the noise grows (next test)."""
     spent = [
         build(case, releases=releases).guarantee(neighbours=case.role.neighbours, delta=delta).epsilon
         for releases, delta in ((2, 1e-3), (4, 1e-3), (4, 1e-6), (30, 1e-6))
@@ -491,7 +491,7 @@ def test_more_releases_and_a_smaller_delta_cost_more(case: Case) -> None:
 def test_a_target_epsilon_takes_more_noise_for_more_releases_and_a_smaller_delta(
     case: Case, change: dict[str, Any]
 ) -> None:
-    """Told by what a release costs: less, where more of them share the target."""
+    """A release costs less where more of them share the target."""
     costs = [
         epsilon_of(mechanism.cost(1, neighbours=case.role.neighbours), DELTA)
         for mechanism in (build(case), build(case, **change))
@@ -548,7 +548,7 @@ def test_keys_are_checked_and_named(case: Case) -> None:
 
 @every_name
 def test_optional_keys_are_optional_types(name: str) -> None:
-    """A key with a default may be left out; its default says that it was."""
+    """A key with a default may be left out; its default then says so."""
     for key, field in RELEASES[name].Parameters.model_fields.items():
         if field.default is not PydanticUndefined and isinstance(field.annotation, types.UnionType):
             assert field.default is None, key
@@ -556,7 +556,7 @@ def test_optional_keys_are_optional_types(name: str) -> None:
 
 @every_name
 def test_a_mechanism_takes_a_target_epsilon_just_where_it_is_private(name: str) -> None:
-    """Whoever writes a session file says what is to be guaranteed, and not how much noise that takes."""
+    """A session file states the guarantee, and the noise follows from it."""
     assert any("epsilon" in table for table in tables(name)) == RELEASES[name].private
 
 
@@ -570,7 +570,7 @@ def test_a_mechanism_takes_a_target_epsilon_just_where_it_is_private(name: str) 
     ],
 )
 def test_sizes_out_of_range_are_refused(name: str, value: Any, told: str) -> None:
-    """Before a mechanism is chosen, and so whichever it is: here one that there is not."""
+    """They are refused before a mechanism is chosen: the one named here does not exist."""
     setting = replace(setting_of(phi_of("exact"), Role.SUMMARY), **{name: value})
     with pytest.raises(ConfigError, match=told) as caught:
         release_mechanism("no mechanism", {}, setting)

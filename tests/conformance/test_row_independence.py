@@ -1,8 +1,8 @@
-"""What every map and every family of hash functions makes of a point depends on nothing but the point.
+"""The hash of a point by any map or hash family depends on that point alone.
 
-Not on how many points are hashed with it, their order, how they lie in memory, how many threads there are, or
-which instructions a processor has: else one record more changes what others add to a sum, and no sensitivity
-holds. Points lie next to the boundaries of rounding, where the last bit of a sum would show.
+It must not depend on the number, order or memory layout of points hashed together, on threads, or on
+processor instructions: otherwise one more record changes what others add to a sum, and no sensitivity holds.
+Points lie next to rounding boundaries, where the last bit of a sum would show.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ every_hash = pytest.mark.parametrize(("kind", "name"), KINDS)
 
 
 def differences(hash: Hash, points: Points) -> list[str]:
-    """What changes φ of some point."""
+    """The conditions that change φ of some point."""
     together = hash(points)
     return [what for what, view, rows in views(points) if not np.array_equal(hash(view), together[rows])]
 
@@ -62,7 +62,7 @@ def test_the_arithmetic_that_maps_had_is_found_out() -> None:
 
 @pytest.mark.parametrize("columns", [1, 3, COLUMNS])
 def test_a_length_and_a_point_moved_to_the_ball_follow_from_the_point_alone(columns: int) -> None:
-    """What the asymmetric families and regression sketches hash."""
+    """The asymmetric families and regression sketches hash these."""
     points = np.random.default_rng(6).uniform(-0.4, 0.4, (PAIRS, columns))
     for hash in (squared_lengths, in_ball):
         together = hash(points)
@@ -85,7 +85,7 @@ def test_chunks_change_no_bit(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("name", sorted(FEATURE_SPACES))
 @pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.int64, np.float16, np.float32])
 def test_a_point_is_hashed_alike_whatever_type_holds_it(name: str, dtype: type) -> None:
-    """And each row alone: one record more may widen the type of a table."""
+    """Each row alone too: one more record may widen the type of a table."""
     phi = feature_map(name, seed=5, dimension=140, gamma=0.3, lower=0.0, upper=255.0, columns=COLUMNS)
     held: npt.NDArray[Any] = np.random.default_rng(4).uniform(0.0, 255.0, (60, COLUMNS)).astype(dtype)
     together = phi.hash(held)
@@ -108,7 +108,7 @@ MACHINES: dict[str, dict[str, str]] = {
 
 @pytest.mark.timeout(600)
 def test_other_threads_and_other_processors_hash_alike(tmp_path: Path) -> None:
-    """The control, the arithmetic that maps had, is hashed differently on one machine or another."""
+    """The control has the maps' former arithmetic, which differs between machines."""
     for kind, name in KINDS:
         np.save(tmp_path / f"{kind}-{name}.npy", hashed(kind, name)[1])
     hash = control(BlasSpace).hash
@@ -132,7 +132,7 @@ def test_other_threads_and_other_processors_hash_alike(tmp_path: Path) -> None:
 
 
 def test_the_control_is_paired_but_for_its_arithmetic() -> None:
-    """It is caught for how it adds up, and not for what its features are."""
+    """It is caught for its sums, and not for its features."""
     phi = control(BlasSpace)
     assert isinstance(phi.space, PairedSpace)
     made = phi.hash(spread(200, 3))

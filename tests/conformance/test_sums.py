@@ -1,8 +1,8 @@
-"""Every sum over records to which noise is added: one record more adds its own whole numbers, and no more.
+"""Every sum over records that gets noise: one more record adds its own whole numbers, and no more.
 
-The sum of any records is that of each by itself, added up, bit for bit, in any order and layout of memory.
-Records lie next to boundaries of rounding. What is added up in sessions is in `test_row_independence` (φ) and
-here (`Statistic`).
+The sum of any records equals the sum of each one's own, bit for bit, in any order and memory layout. Records
+lie next to rounding boundaries. Sums of sessions are tested in `test_row_independence` (φ) and here
+(`Statistic`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ PRIVACY: Final[dict[str, Any]] = {"neighbours": Neighbours.ADD_REMOVE_ONE, "epsi
 
 
 class NoNoise:
-    """A source whose noise is all 0: what is released is the sum itself."""
+    """A source whose noise is all 0: the release is the sum itself."""
 
     name, protects = "none", False
 
@@ -96,7 +96,7 @@ def sketch(name: str) -> tuple[Sum, Hash]:
 
 
 def histograms() -> tuple[Sum, Hash]:
-    """Of regressions: read off the marginals that are made of them."""
+    """The histograms of regressions, read off the marginals made of them."""
     steps = 33
 
     def bins(x: Points) -> Points:
@@ -124,7 +124,7 @@ SUMS: Final[dict[str, Callable[[], tuple[Sum, Hash]]]] = {
 
 
 def wrong_views(total: Sum, hash: Hash) -> list[str]:
-    """Which records do not add up to the sums of each by itself."""
+    """Records whose sum differs from the sum of their own."""
     records = at_boundaries(hash, points(1), points(2))
     alone = np.stack([total(record[None]) for record in records])
     found = [
@@ -156,7 +156,7 @@ def test_sums_of_a_map_whose_arithmetic_turns_with_the_number_of_rows_are_found_
 
 @pytest.mark.parametrize("kind", ["identity", "clipped", "in a basis"])
 def test_a_statistic_follows_from_its_own_features_whatever_they_are(kind: str) -> None:
-    """Forged ones too: any 16-bit numbers."""
+    """Including forged ones: any 16-bit numbers."""
     dimension, generator = 60, np.random.default_rng(4)
     centre = None if kind == "identity" else generator.integers(-ONE // 8, ONE // 8, dimension)
     basis = generator.integers(-(2**14), 2**14, (9, dimension)).astype(np.int16)

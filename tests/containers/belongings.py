@@ -1,4 +1,4 @@
-"""What a party of a session in containers has that is nobody else's, and the search for it."""
+"""The secrets and data of each party of a session in containers, and the search for them elsewhere."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def rows_of(files: Iterable[Path]) -> list[tuple[int, ...]]:
 
 
 def encoded(rows: Iterable[tuple[int, ...]]) -> list[bytes]:
-    """Records as the bytes that they can be in a file."""
+    """Records in all byte encodings that a file can have."""
     return [np.array(row, dtype).tobytes() for row in rows for dtype in _RECORD_TYPES]
 
 
@@ -47,13 +47,13 @@ def contents(place: Path) -> bytes:
 
 
 def found_in(held: bytes, needles: Needles) -> dict[str, int]:
-    """How many of each kind are in what somebody holds; kinds of which none is are left out."""
+    """How many of each kind are in someone's files; kinds without any are left out."""
     counts = {kind: sum(needle in held for needle in each) for kind, each in needles.items()}
     return {kind: count for kind, count in counts.items() if count}
 
 
 def found_in_stream(stream: IO[bytes], needles: Needles) -> set[str]:
-    """Of which kinds there are any in a stream that is too long for the memory."""
+    """The kinds that occur in a stream too long for memory."""
     overlap = max(len(needle) for each in needles.values() for needle in each) - 1
     found: set[str] = set()
     end = b""

@@ -1,7 +1,6 @@
 """A session in containers: the tree's docker-compose.yml under a project name of its own.
 
-Containers are found by the labels that compose gives them, since docker-compose 1.29 and Compose v2 name them
-differently.
+Containers are found by compose's labels, since docker-compose 1.29 and Compose v2 name them differently.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _SERVICE = "com.docker.compose.service"
 
 
 def docker(*arguments: str, timeout: float = PATIENCE) -> str:
-    """What docker prints on its standard output."""
+    """Docker's standard output."""
     done = subprocess.run(
         ["docker", *arguments], capture_output=True, text=True, timeout=timeout, check=False
     )
@@ -62,7 +61,7 @@ def compose_command() -> list[str] | None:
 
 
 def why_no_engine() -> str | None:
-    """Why there can be no containers here; None: there can."""
+    """Why containers cannot run here; None if they can."""
     if shutil.which("docker") is None:
         return "docker is not installed"
     try:
@@ -77,7 +76,7 @@ def why_no_engine() -> str | None:
 
 
 def clean_clone(destination: Path) -> Path:
-    """The tree as git has it or would take it, uncommitted changes included, and a wheelhouse."""
+    """The tree as git would take it, uncommitted changes included, and a wheelhouse."""
     copied(destination)
     shutil.copytree(ROOT / "wheelhouse", destination / "wheelhouse")
     return destination
@@ -86,7 +85,7 @@ def clean_clone(destination: Path) -> Path:
 def until(
     condition: Callable[[], object], what: str, story: Callable[[], str], *, seconds: float = PATIENCE
 ) -> None:
-    """Wait for a condition; a failure tells the story."""
+    """Wait for a condition; a failure includes the story."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"waited {seconds} s for {what}\n{story()}"
@@ -94,11 +93,11 @@ def until(
 
 
 class Deployment:
-    """A session of the compose file, gone with all that it made at the end of the `with`.
+    """A session of the compose file, removed with all that it made at the end of the `with`.
 
     Args:
         clone: The directory of the compose file.
-        owners: How many.
+        owners: Number of owners.
         settings: Changes to the demonstration's cluster file.
     """
 
@@ -173,7 +172,7 @@ class Deployment:
         ).split()  # fmt: skip
 
     def inspect(self, service: str) -> dict[str, Any]:
-        """What the engine says of a service's container."""
+        """The engine's description of a service's container."""
         found: dict[str, Any] = json.loads(docker("inspect", self.container(service)))[0]
         return found
 
@@ -182,7 +181,7 @@ class Deployment:
         return bool(self.inspect(service)["State"]["Health"]["Status"] == "healthy")
 
     def log(self, service: str) -> str:
-        """What it has told people, over all of its lives."""
+        """Its output for people, over all of its lives."""
         done = subprocess.run(
             ["docker", "logs", self.container(service)],
             capture_output=True,
@@ -193,7 +192,7 @@ class Deployment:
         return done.stdout + done.stderr
 
     def round(self) -> int:
-        """The round that the curator is in, by its status file; 0 before there is one."""
+        """The curator's round by its status file; 0 before there is one."""
         read = "print(open('/party/state/curator.status').read())"
         told = subprocess.run(
             ["docker", "exec", self.container(CURATOR), "python", "-c", read],
@@ -202,7 +201,7 @@ class Deployment:
         return int(json.loads(told.stdout)["round"]) if told.returncode == 0 else 0
 
     def inside(self, service: str, script: str) -> str:
-        """What a script of Python prints in a service's container, which has no shell."""
+        """The output of a Python script in a service's container, which has no shell."""
         return docker("exec", self.container(service), "python", "-c", script)
 
     def until(self, condition: Callable[[], object], what: str, *, seconds: float = PATIENCE) -> None:
@@ -210,7 +209,7 @@ class Deployment:
         until(condition, what, self.story, seconds=seconds)
 
     def wait(self, services: Sequence[str], *, seconds: float = PATIENCE) -> dict[str, int]:
-        """The exit codes of these, once all have ended; who is started again has not."""
+        """The exit codes of these services, once all have ended; a restarted one has not."""
         containers = [self.container(service) for service in services]
         deadline = time.monotonic() + seconds
         while True:
@@ -224,7 +223,7 @@ class Deployment:
                 return dict(zip(services, codes, strict=True))
 
     def story(self) -> str:
-        """How each that was started is, and the end of what it has told people, for a failure's message."""
+        """The state of each started service and the end of its output, for a failure's message."""
         started = [service for service in self.parties if self._find(service)]
         return "\n".join(
             f"--- {service}: {self.inspect(service)['State']}\n{self.log(service)[-1500:]}"

@@ -34,7 +34,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def built_of_this_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file that says that the image is that of the tree: of one run's processes, one builds for all."""
+    """A marker that the image is the tree's: one of a run's processes builds for all."""
     base = tmp_path_factory.getbasetemp()
     return (base.parent if base.name.startswith("popen-") else base) / "image-is-built"
 
@@ -54,7 +54,7 @@ def _build(place: Path) -> None:
 
 @contextmanager
 def one_at_a_time() -> Iterator[None]:
-    """Hold the right to build. Files are tested side by side, in several clones, too."""
+    """Hold the right to build. Files are tested in parallel, even in several clones."""
     with Path(tempfile.gettempdir(), f"hushbid-test-image-{os.getuid()}").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -1,4 +1,4 @@
-"""A session in containers that is over: its parties' files, and what is in their transcripts."""
+"""A finished session in containers: its parties' files, and the events in their transcripts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Session"]
 
 @dataclass(frozen=True)
 class Session:
-    """A session that is over, whose containers are still there."""
+    """A finished session whose containers still exist."""
 
     deployment: Deployment
     files: Path
@@ -29,7 +29,7 @@ class Session:
         return self.files / party / "state" / f"{party}.transcript"
 
     def events(self, party: str) -> list[tuple[str, str]]:
-        """Every event in a party's transcript: its kind, or what message it is, and which peer or timer."""
+        """Every event in a party's transcript: its kind or message, and its peer or timer."""
         return list(_events_in(self.transcript(party)))
 
     def verified(self) -> bool:
@@ -56,7 +56,7 @@ def _kind_and_whose(event: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def hushbid(*arguments: str) -> str:
-    """What a verb prints that ends well."""
+    """The output of a verb that succeeds."""
     done = subprocess.run(
         [sys.executable, "-m", "hushbid", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
     )

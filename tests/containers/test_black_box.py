@@ -1,6 +1,6 @@
-"""The black box over containers: sessions of the compose file, with an engine's faults that come from a seed.
+"""The black box with containers: sessions of the compose file, with an engine's faults drawn from a seed.
 
-`make test` plays one seed, and the slow tests a dozen others. The tests of processes have the other kinds of
+`make test` runs one seed, and the slow tests a dozen others. The tests of processes have the other kinds of
 faults (`tests/blackbox`).
 """
 

@@ -1,4 +1,4 @@
-"""The very Dockerfile and docker-compose.yml, in a real engine: a session that ends well, and one refused."""
+"""The actual Dockerfile and docker-compose.yml in a real engine: a session that succeeds, and one refused."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_container_is_given_its_own_volumes_and_those_only(finished: Finished)
 
 
 def test_nobody_has_what_is_anothers(finished: Finished) -> None:
-    """In the volumes, and in all that the engine tells of a container: environment, arguments, labels."""
+    """In the volumes, and in the engine's description of a container: environment, arguments, labels."""
     parties = finished.deployment.parties
     secrets = {party: secrets_of(finished.files / party) for party in parties}
     rows = {party: rows_of((finished.files / party / "data").glob("*.npz")) for party in parties}
@@ -96,7 +96,7 @@ def test_nobody_has_what_is_anothers(finished: Finished) -> None:
 
 
 def test_the_file_system_that_all_have_holds_nothing_of_anybody(finished: Finished) -> None:
-    """Of one container, since all have the same image, and none can write to it."""
+    """One container suffices, since all have the same image, and none can write to it."""
     services = ("setup", *finished.deployment.parties)
     inspected = [finished.deployment.inspect(service) for service in services]
     assert len({each["Image"] for each in inspected}) == 1
@@ -114,7 +114,7 @@ def test_the_file_system_that_all_have_holds_nothing_of_anybody(finished: Finish
 
 
 def test_the_image_has_an_interpreter_and_what_it_loads_and_no_distribution(finished: Finished) -> None:
-    """No program of a distribution's, and of its libraries those that something in the image is linked to."""
+    """It has no program of a distribution, and only libraries to which something in the image is linked."""
     listing = docker("run", "--rm", "--network", "none", "--entrypoint", "python", IMAGE, "-c", LISTING)
     found: dict[str, Any] = json.loads(listing)
     of_packages = ("/opt/hushbid/", "/usr/lib/python3", "/usr/local/lib/python3")

@@ -1,4 +1,4 @@
-"""The image as a cluster would run it: the pods of configs/kubernetes, with what a kubelet mounts."""
+"""The image as a cluster would run it: the pods of configs/kubernetes, with a kubelet's mounts."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Cluster:
         return f"{self.name}-{party}-{volume}"
 
     def mount(self, party: str, given: Path) -> None:
-        """Make what the party's pod finds in its mounts from what people gave."""
+        """Put a party's files where its pod finds them."""
         volumes = [
             each
             for volume in ("session", "key", "data", "state")
@@ -86,7 +86,7 @@ class Cluster:
         )  # fmt: skip
 
     def options(self, party: str, container: dict[str, Any]) -> list[str]:
-        """`docker run` as the pod says it."""
+        """`docker run` as the pod specifies it."""
         spec = pod(party).spec
         context, own = spec["securityContext"], container["securityContext"]
         said = ["--user", f"{context['runAsUser']}:{context['runAsGroup']}"]
@@ -106,7 +106,7 @@ class Cluster:
         return said
 
     def looked(self, party: str) -> tuple[int, str]:
-        """The exit code of the container that looks first, and what it prints."""
+        """The exit code and the output of the container that looks first."""
         looks = pod(party).containers[0]
         done = subprocess.run(
             ["docker", "run", "--rm", "--network", self.name, *self.options(party, looks), IMAGE]
@@ -116,7 +116,7 @@ class Cluster:
         return done.returncode, done.stdout + done.stderr
 
     def start(self, party: str, *, attempt: int = 1) -> str:
-        """Start a pod's party, the Job's n-th attempt; the container's name."""
+        """Start a pod's party, the Job's n-th attempt; returns the container's name."""
         runs, name = pod(party).containers[1], f"{self.name}-{party}-{attempt}"
         service = ["--network-alias", "hushbid-curator"] if party == CURATOR else []
         options = self.options(party, runs)
@@ -167,7 +167,7 @@ def cluster(clone: Path) -> Iterator[Cluster]:
 
 
 def test_a_session_of_pods_of_which_one_is_lost_ends_well(cluster: Cluster) -> None:
-    """Secrets are root's with mode 0440, roots are read-only, and a lost pod's next attempt goes on."""
+    """Secrets are root's with mode 0440, roots are read-only, and a lost pod's next attempt resumes."""
     keys = {name: new_keypair() for name in NAMES}
     session = session_of(keys, SETTINGS)
     with tempfile.TemporaryDirectory() as given:

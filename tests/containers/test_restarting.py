@@ -1,4 +1,4 @@
-"""What a container does when its party ends: no engine is needed for it."""
+"""What a container does when its party ends; this needs no engine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STARTS = 6
 
 
 def started(place: Path, program: str) -> subprocess.Popen[str]:
-    """A party that adds a line to a file at each start, and then does as the program says."""
+    """A party that adds a line to a file at each start, and then follows the program."""
     noted = f"open({str(place / 'starts')!r}, 'a').write('once\\n')"
     command = [sys.executable, str(SCRIPT), sys.executable, "-c", f"{noted}\n{program}"]
     return subprocess.Popen(command, text=True)

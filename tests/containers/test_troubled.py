@@ -53,7 +53,7 @@ class Troubled(Session):
 
 @pytest.fixture(scope="module")
 def troubled(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Troubled]:
-    """Four owners, of which one is killed, one paused and one cut off; consumer and curator are killed."""
+    """A session of four owners: one killed, one paused, one cut off; consumer and curator are killed too."""
     pace: dict[str, object] = {"session.points": ROUNDS, "session.batch": 1}
     pace |= {"session.fixed_cadence": CADENCE, "acquisition.rule": "sealed"}
     with Deployment(clone, owners=4, settings=pace | PATIENT) as deployment:
@@ -77,7 +77,7 @@ def start(deployment: Deployment, *parties: str) -> None:
 
 
 def make_trouble(deployment: Deployment) -> None:
-    """One thing after another, each as soon as the curator has seen the end of the last."""
+    """One fault after another, each as soon as the curator has noticed the end of the last."""
     network = f"{deployment.project}_session"
     for party, trouble, cure in (
         (KILLED, ["kill"], ["start"]),
@@ -108,7 +108,7 @@ def done(*arguments: str) -> bool:
 
 
 def told(deployment: Deployment, what: str, times: int) -> bool:
-    """Whether the curator's log has something that often."""
+    """Whether the curator's log contains a text that often."""
     return len(re.findall(what, deployment.log("curator"))) >= times
 
 

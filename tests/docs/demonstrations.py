@@ -1,6 +1,6 @@
-"""The recorded demonstrations of docs/replays, and what docs/protocol.md says of them.
+"""The recorded demonstrations of docs/replays, and what docs/protocol.md says about them.
 
-`python -m tests.docs.demonstrations` writes the pages anew, after what plays them has changed.
+`python -m tests.docs.demonstrations` rewrites the pages after a change of what plays them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ POINTS: Final = 12
 
 
 def facts_of_demonstration(rule: str) -> Facts:
-    """What a session of three owners shows, of which four rounds buy twelve points, or one tender."""
+    """The facts of a session of three owners: four rounds that buy twelve points, or one tender."""
     with TemporaryDirectory() as place:
         paths = []
         for party, image in _images(rule).items():
@@ -97,7 +97,6 @@ def sequence(rule: str) -> str:
 
 
 def main() -> None:
-    """Write the pages."""
     PLACE.mkdir(exist_ok=True)
     for rule in RULES:
         (PLACE / f"{rule}.html").write_text(page_of(facts_of_demonstration(rule)), encoding="utf-8")

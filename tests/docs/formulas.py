@@ -18,14 +18,14 @@ _WHOLE: Final = {"u8": (1, False), "u32": (4, False), "u64": (8, False), "i64": 
 
 
 def formulas(page: Page, section: str) -> dict[str, str]:
-    """The formulas of a section by what they define."""
+    """The formulas of a section by the name that they define."""
     blocks = re.findall(r"^```text\n(.*?)^```", page.section(section), re.M | re.S)
     lines = (line.partition(" = ") for block in blocks for line in block.splitlines())
     return {name: formula for name, _, formula in lines}
 
 
 def stated(page: Page, section: str, thing: str, /, **given: Value) -> bytes:
-    """What the page says of a thing: the bytes of its formula, whose other names have these values."""
+    """The bytes of the page's formula for a name, given the values of its other names."""
     return value_of(formulas(page, section)[thing], given)
 
 
@@ -35,7 +35,7 @@ def value_of(formula: str, given: dict[str, Value]) -> bytes:
 
 
 def _split(formula: str, by: str) -> list[str]:
-    """The parts of a formula between the signs that stand in no bracket."""
+    """The parts of a formula between signs outside brackets."""
     parts, depth = [""], 0
     for sign in formula:
         depth += (sign == "(") - (sign == ")")

@@ -1,4 +1,4 @@
-"""What a document says under a heading, for checks of what is not generated (`tests.docs.tables`)."""
+"""A document's text under a heading, for checks of parts that are not generated (`tests.docs.tables`)."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ class Page:
 
     @property
     def text(self) -> str:
-        """All of it."""
         return (ROOT / self.path).read_text(encoding="utf-8")
 
     @property
     def on_one_line(self) -> str:
-        """All of it on one line, for phrases that may be broken anywhere."""
+        """The text on one line, for phrases that may be broken anywhere."""
         return " ".join(self.text.split())
 
     def section(self, title: str, *, below: bool = False) -> str:
-        """The text under a heading up to the next one; or, with those below it, the next of its level."""
+        """The text under a heading up to the next heading; optionally with the sections below it."""
         found = re.search(rf"^(#+) {re.escape(title)}\n", self.text, re.M)
         assert found, f"no section {title}"
         level = f"{{1,{len(found[1])}}}" if below else "+"
@@ -44,5 +43,5 @@ class Page:
 
 
 def names_in(text: str) -> list[str]:
-    """What is typed in a text: names between backquotes."""
+    """The names between backquotes in a text."""
     return re.findall(r"`([\w./-]+)`", text)

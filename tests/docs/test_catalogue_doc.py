@@ -26,7 +26,7 @@ PAGE = Page("docs/catalogue.md")
 
 
 def parts(text: str) -> list[str]:
-    """The fields of what a row is a list or a table of."""
+    """The fields of the items that a row lists."""
     return names_in(re.sub(r"\([^)]*\)|; `null`.*", "", text.partition(": ")[2]))
 
 

@@ -30,7 +30,7 @@ def block(text: str, name: str) -> str:
 
 
 def mounts(service: str) -> dict[str, str]:
-    """Volume, or directory of the host → where a service has it, and how."""
+    """Volume, or directory of the host → where and how a service has it."""
     listed = re.findall(r'^      - "?(\$\{.*?\}|[\w./-]+):([\w/:-]+)', block(COMPOSE, service), re.M)
     return dict(listed)
 
@@ -131,7 +131,7 @@ def test_what_is_removed_to_keep_the_ledgers_is_the_session_and_the_states() -> 
 
 @pytest.mark.parametrize("service", ["owner", "consumer"])
 def test_no_party_needs_a_curator_that_stays(service: str) -> None:
-    """A curator whose session is over ends at once, well: waiting for its health would fail another `up`."""
+    """A curator whose session is over ends successfully at once: waiting for its health would fail."""
     text = block(COMPOSE, service) if service == "consumer" else COMPOSE[COMPOSE.index("x-owner:") :]
     (condition,) = re.findall(r"^ +curator: \{condition: (\w+)\}", text.partition("volumes:")[0], re.M)
     assert condition == "service_started"

@@ -50,7 +50,7 @@ def session_of(path: Path) -> Session:
 
 
 def separate_session(**changes: Any) -> Session:
-    """The session between machines, once everybody has a key."""
+    """The session between machines, once every party has a key."""
     values = tomllib.loads((SEPARATE / "session.toml").read_text(encoding="utf-8"))
     roster = values["roster"]
     roster |= {party: new_keypair().public.text for party in ("curator", "consumer")}

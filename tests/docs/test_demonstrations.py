@@ -29,7 +29,7 @@ def unpacked(page: str) -> Any:
 
 
 def alike(one: Any, other: Any) -> bool:
-    """Whether they are the same but for the last bits of numbers, which are the BLAS's."""
+    """Whether two values differ at most in the last bits of numbers, which depend on the BLAS."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(alike(one[name], other[name]) for name in one)
     if isinstance(one, list) and isinstance(other, list):

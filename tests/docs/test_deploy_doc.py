@@ -1,7 +1,7 @@
-"""The walk-through of docs/deploy.md does what it says: its quick commands are run, in their order.
+"""The walk-through of docs/deploy.md does what it says: its quick commands are run in order.
 
-Each machine is a directory. What is left out takes long or needs the network: the parties themselves, and
-what root does; tests/processes/test_separate_machines.py runs a whole session.
+Each machine is a directory. Commands that take long or need the network are left out: the parties themselves,
+and root's; tests/processes/test_separate_machines.py runs a whole session.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ VARYING = (
 
 
 def commands() -> list[tuple[str, str, str]]:
-    """The machine, the command, and what it printed, for every command of the walk-through."""
+    """The machine, the command, and the output shown, for every command of the walk-through."""
     found: list[tuple[str, str, str]] = []
     for block in re.findall(r"^```console\n(.*?)^```$", SECTION, re.M | re.S):
         for line in block.splitlines():
@@ -55,7 +55,7 @@ def commands() -> list[tuple[str, str, str]]:
 
 
 def stable(printed: str, place: str = "") -> str:
-    """What a command prints every time and everywhere."""
+    """The part of a command's output that never changes."""
     printed = printed.replace(place, "/srv/hushbid") if place else printed
     for pattern, name in VARYING:
         printed = pattern.sub(name, printed)
@@ -63,7 +63,7 @@ def stable(printed: str, place: str = "") -> str:
 
 
 class Walk:
-    """Whoever follows the page."""
+    """A reader who follows the page."""
 
     def __init__(self, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.place = place
@@ -82,7 +82,7 @@ class Walk:
             (place / machine / "customers.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     def follow(self, machine: str, command: str, printed: str) -> str | None:
-        """Do what a line says; what it printed here, or None if the test does not run it."""
+        """Do what a line says; returns the output, or None if the test does not run it."""
         for party, told in re.findall(rf"\b(\w+)=({FINGERPRINT.pattern})", command):
             assert self.fingerprints.setdefault(told, self.made[party]) == self.made[party]
         words = [self._here(word) for word in shlex.split(command)]
@@ -127,7 +127,7 @@ def about(command: str) -> str:
 
 
 def test_the_walk_through_prints_what_the_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a party that does as another did, the page leaves out what is printed: the same with its name."""
+    """Where a party repeats another's command, the page omits the output: it is the same with its name."""
     walk = Walk(tmp_path, monkeypatch)
     ran: list[str] = []
     shown: dict[str, tuple[str, str]] = {}

@@ -21,13 +21,13 @@ SAID = ["own rows", "own and bought rows", "own and random rows"]
 
 
 def commands() -> list[list[str]]:
-    """What the reader types, in order, without `python tables.py`."""
+    """The commands that the reader types, in order, without `python tables.py`."""
     lines = re.findall(r"^\$ (hushbid .*)$", PAGE.text, re.M)
     return [shlex.split(line) for line in lines]
 
 
 def say(words: list[str], monkeypatch: pytest.MonkeyPatch) -> str:
-    """What a command prints on stdout."""
+    """A command's stdout."""
     monkeypatch.setattr(sys, "argv", words)
     said = io.StringIO()
     with contextlib.redirect_stdout(said), pytest.raises(SystemExit) as ended:

@@ -26,7 +26,7 @@ def expression(pattern: str) -> re.Pattern[str]:
 
 
 def reaches_the_build(path: str) -> bool:
-    """Whether .dockerignore lets a file through: the last pattern of it or of a parent decides."""
+    """Whether .dockerignore lets a file through: its last matching pattern, or its parent's, decides."""
     there = True
     parts = path.split("/")
     for pattern in patterns(".dockerignore"):

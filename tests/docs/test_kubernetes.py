@@ -90,7 +90,7 @@ def test_a_job_is_given_up_where_another_start_cannot_help(manifest: Path) -> No
 
 @EVERY
 def test_a_pod_is_of_the_restricted_standard(manifest: Path) -> None:
-    """Pod Security Standards, "restricted", and nothing of the cluster's own is in it."""
+    """Pod Security Standards, "restricted", without anything specific to a cluster."""
     pod = Pod.of(manifest)
     context = pod.spec["securityContext"]
     assert (context["runAsNonRoot"], context["seccompProfile"]) == (True, {"type": "RuntimeDefault"})
@@ -121,7 +121,7 @@ def test_the_curator_is_reached_where_it_listens() -> None:
 def test_a_pod_passes_its_own_preflight(
     manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the environment of its manifest, what people put into Secret and ConfigMap, and their data."""
+    """With its manifest's environment, people's Secret and ConfigMap, and their data."""
     keys = {name: new_keypair() for name in ("curator", "consumer", "north")}
     name = "north" if manifest.stem == "owner" else manifest.stem
     write_belongings(tmp_path / "party", name, keys, session_of(keys), mounted=tmp_path / "party")

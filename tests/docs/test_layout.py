@@ -27,14 +27,14 @@ MACHINE_PATH = re.compile(r"(?<![\w.:/-])/(?:home|root|work|Users|mnt)/[\w.]")
 
 
 def project_files() -> Iterator[Path]:
-    """Every file of the project, whether committed yet or not; nothing that a tool made."""
+    """Every file of the project, committed or not; nothing that a tool made."""
     top = [path for path in ROOT.iterdir() if path.is_file() and path.name != ".git"]
     below = [path for tree in TREES for path in (ROOT / tree).rglob("*") if path.is_file()]
     yield from sorted(path for path in top + below if "__pycache__" not in path.parts)
 
 
 def text_of(path: Path) -> str:
-    """The text of a file; nothing of a binary one."""
+    """The text of a file; empty for a binary one."""
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
@@ -54,7 +54,7 @@ def lock() -> dict[str, str]:
 
 
 def test_every_file_that_may_be_packed_is_named() -> None:
-    """By name: what else lies in configs/ is somebody's own."""
+    """By name: other files in configs/ belong to users."""
     named = pyproject()["tool"]["hatch"]["build"]["include"]
     assert [name for name in named if "/configs/" in name] == [
         f"/hushbid/{name}" for name in listed("configs")

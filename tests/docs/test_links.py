@@ -13,18 +13,18 @@ PAGES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "confi
 
 
 def text_of(page: Path) -> str:
-    """The page without what stands in it as it is typed."""
+    """The page without code."""
     return re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors that a page's headings have on the web."""
+    """The anchors of a page's headings on the web."""
     headings = re.findall(r"^#+ (.+)$", text_of(page), re.M)
     return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
 
 
 def broken(page: Path, text: str) -> list[str]:
-    """The links of a page's text to files, and to headings of pages, that are not there."""
+    """The links of a page's text to missing files or headings."""
     found = []
     for link in re.findall(r"\]\(([^)\s]+)\)", text):
         path, _, anchor = link.partition("#")

@@ -38,7 +38,7 @@ OWNERS, POINTS = 3, 4
 
 @cache
 def who_sees_what() -> dict[str, dict[str, str]]:
-    """What is said of a thing, by rule."""
+    """The table's statement about a thing, by rule."""
     (head,) = re.findall(r"^\| what, and who gets it \|(.*)", PAGE.text, re.M)
     return {row[0]: dict(zip(names_in(head), row[1:], strict=True)) for row in PAGE.rows("1. Who sees what")}
 
@@ -48,7 +48,7 @@ def who_sees_what() -> dict[str, dict[str, str]]:
 
 @cache
 def outcome(rule: str) -> SimulationOutcome:
-    """A session whose owners have more points than there are rounds, and are always there."""
+    """A session whose owners have more points than there are rounds, and are always present."""
     rng = np.random.default_rng(0)
     session = open_session(
         session_file(owners=names(OWNERS), points=POINTS, rule=rule, dimension=16, columns=5)
@@ -172,7 +172,7 @@ def small_case(second_round: tuple[int, ...], *, away: bool) -> Case:
 
 
 def chosen(case: Case, pool: type[Pool]) -> tuple[int, list[bytes], list[bytes]]:
-    """How many points S and S' differ by, S, and S'."""
+    """By how many points S and S' differ, S, and S'."""
     without, bench = play(case, "ask-all", with_extra=False, pool=pool)
     including, other = play(case, "ask-all", with_extra=True, pool=pool)
     return difference(without, including), bench.chosen, other.chosen

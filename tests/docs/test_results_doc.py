@@ -39,7 +39,7 @@ def each(field: str) -> list[list[str]]:
 
 
 def fields_of(verb: str) -> list[str]:
-    """The fields of one of the verbs that share a table; a row without a verb is of the one above."""
+    """The fields of one of the verbs that share a table; a row without a verb belongs to the one above."""
     found: dict[str, list[str]] = {}
     for named, field, _ in PAGE.rows("`keys` and `invite`"):
         if named:
@@ -78,7 +78,7 @@ def test_the_fields_of_keys_and_invite_are_there(
 
 
 def delivered(round_number: int, label: int, identifier: str) -> Delivered:
-    """A point that was bought, with a label and an identifier."""
+    """A bought point with a label and an identifier."""
     features, attributes = np.zeros(8, dtype=np.int16), Attributes(label, identifier)
     candidate = Candidate(point=np.zeros(3), features=features, attributes=pack_attributes(attributes, 16))
     return Delivered("owner-1", round_number, candidate, "")

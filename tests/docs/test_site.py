@@ -32,7 +32,7 @@ KINDS = ["Tutorials", "How-to", "Reference", "Explanation", "Studies"]
 
 
 class Loader(yaml.SafeLoader):  # type: ignore[misc]
-    """Reads mkdocs.yml; the Python objects in it are not of interest here."""
+    """Reads mkdocs.yml, ignoring its Python objects."""
 
 
 Loader.add_multi_constructor("tag:yaml.org,2002:python/", lambda *_: None)
@@ -82,14 +82,14 @@ def served(site: Path) -> Iterator[str]:
 
 
 class Silent(SimpleHTTPRequestHandler):
-    """Serves files, and logs nothing."""
+    """Serves files without logging."""
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing."""
 
 
 def test_a_page_that_leads_nowhere_or_is_left_out_would_fail_the_build(tmp_path: Path) -> None:
-    """The settings are the site's own; only the pages are others."""
+    """The settings are the site's own; only the pages differ."""
     docs = tmp_path / "docs"
     docs.mkdir()
     (docs / "index.md").write_text("# Home\n\n[there](nowhere.md) and [there](#nowhere)\n")

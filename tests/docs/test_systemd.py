@@ -26,7 +26,7 @@ INSTALLED = "/opt/hushbid/.venv/bin/hushbid"
 
 
 def settings(unit: Path) -> list[tuple[str, str]]:
-    """The settings of a unit, in order; one may stand several times."""
+    """The settings of a unit, in order; one may occur several times."""
     lines = (line.strip() for line in unit.read_text(encoding="utf-8").splitlines())
     told = (line.partition("=") for line in lines if line and line[0] not in "#[")
     return [(name, value) for name, _, value in told]

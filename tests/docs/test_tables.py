@@ -38,7 +38,7 @@ def test_pages_without_generated_parts_have_no_marker() -> None:
 
 
 def tables_twice(text: str) -> list[str]:
-    """The tables that people wrote, by their first lines, that stand in a text more than once."""
+    """Handwritten tables, by their first lines, that occur in a text more than once."""
     written_by_people = re.sub(r"^<!-- generated.*?^<!-- end -->$", "", text, flags=re.M | re.S)
     tables = re.findall(r"(?:^\|.*\n){3,}", written_by_people, re.M)
     return sorted({table.splitlines()[0] for table in tables if tables.count(table) > 1})

@@ -19,7 +19,7 @@ PAGE = Page("docs/transcript-format.md")
 
 
 def recorded(base: type[Event | Effect]) -> Iterator[type[Event | Effect]]:
-    """Every event and effect of the source that can be on record."""
+    """Every event and effect in the source that can be recorded."""
     for kind in base.__subclasses__():
         if kind.__module__.startswith("hushbid."):
             if hasattr(kind, "KIND"):

@@ -1,4 +1,4 @@
-"""docs/tutorial.md: a directory, its files, its commands and its code, followed from top to bottom.
+"""docs/tutorial.md: its directory, files, commands and code, followed from top to bottom.
 
 tests/installed runs it as a script.
 """
@@ -24,7 +24,7 @@ PAGE = Page("docs/tutorial.md")
 
 
 def blocks() -> Iterator[tuple[str, str]]:
-    """Each block of the page: its language, and what is in it."""
+    """Each block of the page: its language and its content."""
     for found in re.finditer(r"```(\w+)\n(.*?)```", PAGE.text, flags=re.DOTALL):
         yield found[1], found[2]
 

@@ -1,7 +1,7 @@
-"""Write the golden frames that are missing: ``python -m tests.golden.make_frames [--overwrite NAME ...]``.
+"""Write missing golden frames: ``python -m tests.golden.make_frames [--overwrite NAME ...]``.
 
-A frame that is there is left as it is: it says what was once on the wire. Only a frame that never was on
-the wire of a released version may be written anew, and must be named for it.
+An existing frame stays: it records what was once on the wire. Only a frame that was never on the wire of a
+released version may be rewritten, and must be named.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def frame_bytes(case: Case) -> bytes:
 
 
 def write_frames(folder: Path, overwrite: frozenset[str]) -> list[str]:
-    """Write what is missing or named in `overwrite`; returns the names of frames left that differ."""
+    """Write what is missing or named in `overwrite`; returns the names of kept frames that differ."""
     differ = []
     folder.mkdir(exist_ok=True)
     for name, case in CASES.items():

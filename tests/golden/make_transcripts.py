@@ -1,7 +1,7 @@
 """Writes golden transcripts of short sessions: `python -m tests.golden.make_transcripts NAME DIRECTORY`.
 
-Run it once for a format, or for a change of what is recorded, into a directory of its own: files that were
-written before are never written anew, and stay readable for ever.
+Run it once for a new format, or for a change of what is recorded, into a new directory: existing files are
+never rewritten, and stay readable for ever.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def golden_images(name: str) -> dict[str, bytes]:
 def recorded_images(
     session: Session, owners: Mapping[str, Dataset], validation: Dataset, seed_set: Dataset
 ) -> dict[str, bytes]:
-    """Each party's transcript of a simulated session, with salts that are the same every time."""
+    """Each party's transcript of a simulated session, with fixed salts."""
     journals: dict[str, MemoryJournal] = {}
 
     def journal(role: str, party: str) -> MemoryJournal:
@@ -93,7 +93,6 @@ def recorded_images(
 
 
 def main() -> None:
-    """Write them to the directory that is named."""
     name, place = sys.argv[1], Path(sys.argv[2])
     place.mkdir()
     for party, image in golden_images(name).items():

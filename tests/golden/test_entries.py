@@ -1,8 +1,8 @@
-"""Catalogue entries of every format version that was ever written stay readable, to the same contents.
+"""Catalogue entries of every format version ever written stay readable, with the same contents.
 
-The files in `entries/` are never written anew: a change of the format adds a version and a file. They were
-made by `tests.support.catalogue_entries.published`, of points that follow from a seed. Version 1 is gone: one
-record more could change what it had of others.
+The files in `entries/` are never rewritten: a change of the format adds a version and a file.
+`tests.support.catalogue_entries.published` made them, from points that follow from a seed. Version 1 is gone:
+one more record could change what others contributed to it.
 """
 
 from __future__ import annotations

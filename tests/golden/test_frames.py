@@ -1,6 +1,6 @@
-"""Frames of every version that was ever on the wire stay readable, to the same messages.
+"""Frames of every version ever on the wire stay readable, as the same messages.
 
-The files in `frames/` are not written anew (`make_frames.py`): a change of the format adds files.
+The files in `frames/` are not rewritten (`make_frames.py`): a change of the format adds files.
 """
 
 from __future__ import annotations

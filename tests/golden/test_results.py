@@ -1,7 +1,7 @@
-"""What `--json` prints, pinned: fields, types, and values where nothing is drawn. Only gains are allowed.
+"""The pinned output of `--json`: fields, types, and values where nothing is drawn. It may only gain.
 
-``python -m tests.golden.test_results`` records what is new; what is there already stays as it is, unless its
-file was deleted.
+``python -m tests.golden.test_results`` records new results; existing ones stay, unless their file was
+deleted.
 """
 
 from __future__ import annotations
@@ -113,12 +113,12 @@ def of_one_process(place: Path) -> dict[str, dict[str, Any]]:
 
 
 def _general(values: dict[str, Any]) -> dict[str, Any]:
-    """Fields by name; those of owners, of whom it is open who sells, as one."""
+    """Fields by name; those of owners are merged, as it is open which owners sell."""
     return {"owner-*" if OWNER.fullmatch(name) else name: value for name, value in values.items()}
 
 
 def losses(recorded: Any, found: Any, path: str, *, exact: bool) -> Iterator[str]:
-    """What a result has lost of what was recorded: fields, types, and values if it is `exact`."""
+    """What a result lacks of the recorded one: fields, types, and values if it is `exact`."""
     if isinstance(recorded, dict) and isinstance(found, dict):
         recorded, found = (recorded, found) if exact else (_general(recorded), _general(found))
         for name, value in recorded.items():
@@ -172,14 +172,14 @@ def test_what_processes_print_for_programs_only_gains(verb: str, of_run: dict[st
 
 @pytest.mark.parametrize("verb", RECORDS)
 def test_what_is_recorded_is_read_back_as_a_record(verb: str) -> None:
-    """Of every field that was recorded; it may have more by now."""
+    """Every recorded field; there may be more by now."""
     recorded = _recorded(verb)
     again = RECORDS[verb].from_json(recorded).as_json()
     assert list(losses(recorded, again, verb, exact=True)) == []
 
 
 def test_a_loss_is_found() -> None:
-    """The control: a field that is gone, one of another type, and another value."""
+    """The control: a missing field, another type, and another value."""
     was = {"a": 1, "b": {"digits-01": 0.5}, "c": None, "wall_seconds": 1.5}
     assert list(losses(was, {**was, "new": 1, "wall_seconds": 2.5}, "verb", exact=True)) == []
     assert (

@@ -1,6 +1,6 @@
-"""Transcripts of every format version that was ever written stay readable, to the same contents.
+"""Transcripts of every format version ever written stay readable, with the same contents.
 
-The files in `transcripts/` are never written anew: a change of the format adds a version and a file.
+The files in `transcripts/` are never rewritten: a change of the format adds a version and a file.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def test_golden_sessions_verify_by_themselves_and_together(name: str) -> None:
 
 @pytest.mark.parametrize("party", sorted(EARLIER_HEADS))
 def test_what_version_1_recorded_reads_as_ever_and_is_not_replayed(party: str) -> None:
-    """Its φ was another function: a replay could do no more than diverge somewhere."""
+    """Its φ was another function: a replay could only diverge somewhere."""
     path = EARLIER / f"{party}.transcript"
     role, records, head = EARLIER_HEADS[party]
     found = read_transcript(path)
@@ -141,7 +141,7 @@ def test_a_transcript_that_names_another_version_than_its_session_does_not_verif
 
 @pytest.mark.parametrize("name", SESSIONS)
 def test_the_golden_session_is_that_of_its_maker(name: str) -> None:
-    """Its kinds and peers, not its figures: the last bits of those are the BLAS's."""
+    """Its kinds and peers, not its figures, whose last bits depend on the BLAS."""
     made = golden_images(name)
     assert sorted(made) == sorted(HEADS)
     for party, image in made.items():

@@ -18,7 +18,7 @@ _IPV6: Final = OWNERS[:2]
 
 
 class HostsCluster(Cluster):
-    """A `Cluster`, each party of which runs on a host of a network. CURVE is on.
+    """A `Cluster` whose parties each run on a host of a network, with CURVE.
 
     Args:
         place: An empty directory.
@@ -38,12 +38,11 @@ class HostsCluster(Cluster):
         self.change(CURATOR, {"listen": f"tcp://*:{self.port}"}, file="party.toml")
 
     def namespace(self, name: str) -> Path:
-        """Of the host of its name."""
         return NAMESPACES / self.network.host(name).namespace
 
 
 def exact_session(points: int) -> dict[str, Any]:
-    """A session that draws no noise, so that two of it can be compared to the last byte.
+    """A session that draws no noise, so that two runs of it can be compared to the last byte.
 
     Deployed sessions refuse simulated noise, and no two with secure noise are alike.
     """

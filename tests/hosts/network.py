@@ -1,9 +1,9 @@
 """Hosts with addresses of their own, and a network between them that delays, loses and cuts.
 
 A host is a network namespace. Its only way out is a TUN device, whose other end is `Network`: a thread that
-takes IP packets and hands them over, later or not at all. What kernels have for this, ``tc netem``, is not
-built into all of them; this needs nothing but TUN, loses packets by a seed, counts them, and can cut one
-direction. TCP sees what it would see on a wire.
+takes IP packets and delivers them, later or not at all. The kernels' own ``tc netem`` is not built into all
+of them; this needs only TUN, loses packets by a seed, counts them, and can cut one direction. TCP sees what
+it would see on a wire.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _ip(*arguments: str) -> None:
 
 
 def why_no_network() -> str | None:
-    """What is missing on this machine; None if nothing is."""
+    """What this machine lacks; None if nothing."""
     if os.geteuid() != 0:
         return "network namespaces need root"
     if shutil.which("ip") is None:
@@ -57,20 +57,19 @@ def why_no_network() -> str | None:
 
 
 def _sweep() -> None:
-    """Take away what a run has left that was killed."""
+    """Remove what a killed run has left."""
     for left in NAMESPACES.glob("hushbid-*-*"):
         if not Path("/proc", left.name.split("-")[1]).exists():
             _ip("netns", "delete", left.name)
 
 
 class Host:
-    """A network namespace with one device and an address of either family on it.
+    """A network namespace with one device, which has an address of either family.
 
     Attributes:
-        v4: Its IPv4 address.
-        v6: Its IPv6 address.
+        v4, v6: Its addresses.
         namespace: Its name, a file of `NAMESPACES`.
-        device: A file descriptor: what the host sends can be read, what is written the host receives.
+        device: A file descriptor: read what the host sends, write what it receives.
     """
 
     def __init__(self, v4: str, v6: str) -> None:
@@ -92,22 +91,22 @@ class Host:
             raise
 
     def close(self) -> None:
-        """Take it away, device and all: what is still running in it has no network any more."""
+        """Remove it with its device: whatever still runs in it has no network any more."""
         os.close(self.device)
         with contextlib.suppress(subprocess.CalledProcessError):  # it was not made
             _ip("netns", "delete", self.namespace)
 
 
 class Network:
-    """Hosts, and what carries packets between them. Leaving it takes all of them away.
+    """Hosts and what carries packets between them. Leaving it removes all of them.
 
     Args:
         delay: Seconds that every packet takes.
-        loss: Share of packets that are lost, each by itself.
-        seed: Of the losses.
+        loss: Share of packets that are lost, independently.
+        seed: Seed of the losses.
 
     Attributes:
-        lost: Packets that were lost by chance.
+        lost: Packets lost by chance.
     """
 
     def __init__(self, *, delay: float, loss: float, seed: int = 0) -> None:
@@ -133,7 +132,7 @@ class Network:
             host.close()
 
     def host(self, name: str) -> Host:
-        """The host of that name, which is made when it is first asked for."""
+        """The host of that name, made on first request."""
         if name not in self._hosts:
             number = next(self._number)
             made = Host(f"10.77.0.{number}", f"fd77::{number:x}")
@@ -142,7 +141,7 @@ class Network:
         return self._hosts[name]
 
     def replace(self, name: str) -> None:
-        """Have a host lose power, and come back with its addresses: nothing of its connections is left."""
+        """Cut a host's power, and bring it back with its addresses but without its connections."""
         with self._lock:
             old = self._hosts.pop(name)
         old.close()
@@ -151,7 +150,7 @@ class Network:
             self._hosts[name] = made
 
     def cut(self, name: str, *, sends: bool = True, receives: bool = True) -> None:
-        """Let nothing through of what a host sends, or is to receive."""
+        """Block what a host sends, or receives."""
         with self._lock:
             (self._mute.add if sends else self._mute.discard)(name)
             (self._deaf.add if receives else self._deaf.discard)(name)
@@ -180,7 +179,7 @@ class Network:
                 select.select(devices, [], [], min(max(due, 0.0), _LOOK))
 
     def _sent(self, sender: str) -> list[tuple[str, bytes]]:
-        """What a host has sent, without what is lost: receivers and packets."""
+        """The packets that a host has sent, without lost ones, and their receivers."""
         kept = []
         with contextlib.suppress(BlockingIOError):
             while True:

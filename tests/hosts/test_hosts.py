@@ -40,19 +40,19 @@ def all_well(cluster: Cluster) -> dict[str, Ended]:
 
 
 def verify(cluster: Cluster) -> None:
-    """Hold all transcripts against each other."""
+    """Verify all transcripts together."""
     assert verify_all([cluster.transcript_path(name) for name in cluster.names])["ok"]
 
 
 def exchanged(cluster: Cluster) -> dict[tuple[str, str, str], list[bytes]]:
-    """All messages by the curator's transcript, but those that tell a transcript's head."""
+    """All messages in the curator's transcript, except those with a transcript's head."""
     found = bodies(cluster.records(CURATOR), CURATOR)
     return {key: sent for key, sent in found.items() if key[2] not in ("close", "farewell")}
 
 
 @pytest.fixture(scope="module")
 def on_loopback(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """The session that those on hosts are compared with."""
+    """The session to compare sessions on hosts with."""
     changes = PATIENT | exact_session(POINTS)
     with Cluster(tmp_path_factory.mktemp("loopback"), OWNERS, changes=changes) as cluster:
         cluster.start_all()
@@ -61,7 +61,7 @@ def on_loopback(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def check_same_selection(cluster: Cluster, expected: Cluster) -> None:
-    """The same points of the same owners in the same rounds, and transcripts that agree."""
+    """Check for the same points of the same owners in the same rounds, and agreeing transcripts."""
     assert not differences(delivery(cluster), delivery(expected))
     verify(cluster)
 

@@ -41,17 +41,17 @@ class Built:
 
 
 def sources(place: Path) -> Path:
-    """What an archive is built from."""
+    """The files that an archive is built from."""
     return copied(place, *SOURCES)
 
 
 def public_names() -> dict[str, Any]:
-    """Each public name of hushbid, and the module that it comes from in this checkout."""
+    """Each public name of hushbid, and its module in this checkout."""
     return {name: getattr(getattr(hushbid, name), "__module__", None) for name in hushbid.__all__}
 
 
 def build(tree: Path, into: Path) -> Built:
-    """Build both by the backend that pyproject.toml names, as pip and `build` do."""
+    """Build both by pyproject.toml's backend, as pip and `build` do."""
     command = [sys.executable, "-m", "hatchling", "build", "--directory", str(into)]
     done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -61,7 +61,7 @@ def build(tree: Path, into: Path) -> Built:
 class Environment:
     """An environment of its own, and a directory far from the checkout to work in.
 
-    Beside whatever is run there lie a user's own `consumer.py`, `curator.py`, `owner.py` and `protocol.py`.
+    Next to what is run there lie a user's own `consumer.py`, `curator.py`, `owner.py` and `protocol.py`.
 
     Args:
         place: An empty directory.
@@ -86,10 +86,10 @@ class Environment:
         self._take_compiled()
 
     def _take_compiled(self) -> None:
-        """Have the byte code that this interpreter has of the very same files, which uv links from its cache.
+        """Reuse this interpreter's byte code of the very same files, which uv links from its cache.
 
-        Compiling a party's packages takes longer than all that the tests do with them. Python looks at the
-        source's time and size before it believes a file of byte code, so no wrong one can do harm.
+        Compiling a party's packages takes longer than all the tests. Python checks the source's time and size
+        before it uses byte code, so wrong files do no harm.
         """
         ours = sysconfig.get_path("purelib")
         theirs = str(self.python.parents[1] / Path(ours).relative_to(sys.prefix))
@@ -115,7 +115,7 @@ class Environment:
         assert done.returncode == 0, done.stderr
 
     def ran(self, *arguments: str, code: int = 0) -> str:
-        """What Python says on stdout when it is run with these arguments, in a user's directory."""
+        """Python's stdout when run with these arguments in a user's directory."""
         kept = ("PATH", "HOME", "LANG", "TMPDIR", "OPENBLAS_", "OMP_")
         variables = {name: value for name, value in os.environ.items() if name.startswith(kept)}
         done = subprocess.run(
@@ -131,6 +131,6 @@ class Environment:
         return done.stdout
 
     def script(self, name: str, *parts: str) -> str:
-        """What a script of these parts says, which is the user's own file."""
+        """The output of a script of these parts, which is a user's own file."""
         (self.work / name).write_text("\n".join(parts), encoding="utf-8")
         return self.ran(name)

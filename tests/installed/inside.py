@@ -17,7 +17,7 @@ from hushbid.cli.app import app
 
 
 def failed(name: str) -> str | None:
-    """What importing a module raises: the package that it lacks, or else the error with its advice."""
+    """What importing a module raises: the missing package, or else the error with its advice."""
     try:
         module = importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -28,7 +28,7 @@ def failed(name: str) -> str | None:
 
 
 def public(name: str) -> Any:
-    """Where a public name comes from."""
+    """The module of a public name."""
     try:
         found = getattr(hushbid, name)
     except Exception as error:

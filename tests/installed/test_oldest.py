@@ -49,7 +49,7 @@ def oldest(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 
 
 def _lowest() -> dict[str, str]:
-    """The packages that hushbid needs without an extra, and the lowest version that their ranges allow."""
+    """The packages that hushbid needs without an extra, and the lowest allowed version of each."""
     needed = [Requirement(text) for text in importlib.metadata.requires("hushbid") or []]
     return {
         each.name: spec.version

@@ -63,7 +63,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Built:
 
 @dataclass(frozen=True)
 class Bare:
-    """A party's machine, as it was without the extra: what was found there, and what `run` said."""
+    """A party's machine before it had the extra: what was found there, and what `run` said."""
 
     machine: Environment
     found: dict[str, Any]
@@ -80,7 +80,7 @@ def bare(here: Built, tmp_path_factory: pytest.TempPathFactory) -> Bare:
 
 @pytest.fixture(scope="module")
 def operator(bare: Bare, here: Built) -> Environment:
-    """The same machine afterwards, with the extra, and pandas: somebody runs clusters there."""
+    """The same machine afterwards, with the extra and pandas, for an operator."""
     bare.machine.install(f"{here.wheel}[operator]", "pandas", "--constraint", str(LOCK))
     return bare.machine
 
@@ -119,7 +119,7 @@ def test_no_source_is_changed_on_its_way_into_an_archive(here: Built) -> None:
 
 
 def test_the_same_sources_are_the_same_wheel_and_the_same_sdist(here: Built, tmp_path: Path) -> None:
-    """Those of the sdist, which lack nothing: at another time, with other modes, beside an old build."""
+    """The sdist's own sources suffice: at another time, with other modes, beside an old build."""
     with tarfile.open(here.sdist) as archive:
         archive.extractall(tmp_path, filter="data")
     unpacked = tmp_path / here.sdist.name.removesuffix(".tar.gz")
@@ -137,7 +137,7 @@ def test_the_same_sources_are_the_same_wheel_and_the_same_sdist(here: Built, tmp
 
 @pytest.mark.parametrize("name", [*LINKED, "configs"])
 def test_a_tree_that_lost_a_link_builds_nothing_and_says_why(tmp_path: Path, name: str) -> None:
-    """As an archive does to a tree that is unpacked where there are no links."""
+    """As when an archive is unpacked where links are not supported."""
     tree = sources(tmp_path / "tree")
     (tree / "hushbid" / name).unlink()
     (tree / "hushbid" / name).write_text(f"../{name}")
@@ -186,7 +186,7 @@ def test_without_the_extra_all_names_are_there_and_what_is_missing_is_named(bare
 
 @pytest.fixture(scope="module")
 def told(operator: Environment) -> list[str]:
-    """What a script says that buys as the README does, and then what nobody can."""
+    """The output of a script that buys as in the README, and then tries the impossible."""
     (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
     return operator.script(
         "readme.py",

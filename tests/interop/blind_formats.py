@@ -1,4 +1,4 @@
-"""What parties compute under `blind`, written from docs/wire.md: it imports nothing of hushbid."""
+"""The computations of parties under `blind`, written from docs/wire.md: it imports nothing of hushbid."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ def keys(seed: bytes, session: bytes) -> tuple[bytes, bytes]:
 
 
 def decrypted(box: bytes, key: bytes, session: bytes, round_: int) -> bytes:
-    """The weight as an array."""
     bound, nonce = session + round_.to_bytes(8, "big"), round_.to_bytes(24, "big")
     return nacl.bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(box, bound, nonce, key)
 
@@ -45,7 +44,7 @@ def norm(feature_map: FeatureMap) -> int:
 
 
 def masked(score: int, features: Ints | None, key: bytes, session: bytes, round_: int, limit: int) -> bytes:
-    """A masked score; without features, that of a box of nothing."""
+    """A masked score; without features, that of an empty box."""
     place = session + round_.to_bytes(8, "big")
     drawn = hashlib.blake2b(place, key=key, digest_size=24).digest()
     ties = hashlib.blake2b(place, key=key, digest_size=32).digest()
@@ -59,7 +58,7 @@ def masked(score: int, features: Ints | None, key: bytes, session: bytes, round_
 
 
 def statement(what: str, session: bytes, round_: int, name: str, content: bytes) -> bytes:
-    """What is signed: `what` is ``broadcast``, ``bid`` or ``account``."""
+    """The signed statement: `what` is ``broadcast``, ``bid`` or ``account``."""
     parts = (f"hushbid blind {what} 1\0".encode(), session, round_.to_bytes(8, "big"))
     return b"".join((*parts, len(name).to_bytes(4, "big"), name.encode(), content))
 
@@ -72,7 +71,7 @@ def digest(handle: int, box: bytes) -> bytes:
 
 
 def account(vector: dict[str, Any]) -> bytes:
-    """What an account says, as bytes."""
+    """An account's content, as bytes."""
     floats = [vector[name] for name in ("settlement", "errors", "gains", "gain_errors")]
     whole = [vector[name] for name in ("sold", "void")]
     return b"".join(
@@ -96,7 +95,7 @@ def _point(content: bytes) -> Ints:
 
 
 class Consumer:
-    """What a consumer finds of an awarded box."""
+    """A consumer's findings in an awarded box."""
 
     def __init__(
         self,
@@ -109,7 +108,7 @@ class Consumer:
         self._secret = own.to_curve25519_private_key()
 
     def verdict(self, handle: int, box: bytes, score: bytes) -> str:
-        """As it is disputed; ``good`` or ``nothing`` if it is not."""
+        """Its dispute; ``good`` or ``nothing`` without one."""
         vector, bid = self._vector, self._vector["bid"]
         session = bytes.fromhex(vector["session digest"])[:16]
         content = b""

@@ -1,4 +1,4 @@
-"""What parties compute under `tender` beside an owner of few rows, written from docs/wire.md."""
+"""The computations of `tender` that an owner of few rows lacks, written from docs/wire.md."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def opened(box: bytes, number: int, secret: nacl.public.PrivateKey) -> bytes:
 
 
 def compared(rows: list[int], towards: list[int], most: int) -> set[int]:
-    """Rows among which a message's are chosen, of all that are left; `towards` is y·a of every row."""
+    """The remaining rows among which a message's are chosen; `towards` is y·a of every row."""
     if len(rows) <= most:
         return set(rows)
     half = most // 2

@@ -1,4 +1,4 @@
-"""Vectors of commitments, by what was written from the documents alone."""
+"""Vectors of commitments, checked by code written from the documents alone."""
 
 from __future__ import annotations
 

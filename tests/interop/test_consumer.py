@@ -40,7 +40,7 @@ def start_minimal(cluster: Cluster) -> None:
 
 
 def deliveries(cluster: Cluster) -> list[dict[str, Any]]:
-    """As the curator sent them."""
+    """The deliveries as the curator sent them."""
     found = bodies(cluster.records(CURATOR), CURATOR)[CURATOR, CONSUMER, "delivery"]
     return [formats.message_of(body) for body in found]
 
@@ -87,7 +87,7 @@ ALTERED = {"box": CLOSED, "signature": UNSIGNED, "features": UNSIGNED}
 
 
 def again(cluster: Cluster) -> Consumer:
-    """The session's consumer, with the map that an owner was sent."""
+    """The session's consumer, with the map that an owner received."""
     session = formats.Session.read(cluster.directory(CONSUMER) / "session.toml")
     keys = [formats.key_of_file(cluster.directory(name) / "secret.key") for name in (CONSUMER, OWNERS[0])]
     rows = cluster.dataset(CONSUMER, "validation.npz").features
@@ -102,7 +102,7 @@ def again(cluster: Cluster) -> Consumer:
 
 
 def altered(purchase: dict[str, Any], what: str) -> dict[str, Any]:
-    """A purchase one bit of which is another."""
+    """A purchase with one bit changed."""
     part = purchase["candidate"][what]
     if what == "features":
         changed: Any = part ^ 1

@@ -1,4 +1,4 @@
-"""The golden session of `blind`: its bids follow from the documents; of a wrong one the field is named."""
+"""The golden session of `blind`: its bids follow from the documents; an error names a wrong bid's field."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BATCH = 3
 
 
 class Owner:
-    """What an owner bids, by docs/wire.md alone."""
+    """An owner's bids, by docs/wire.md alone."""
 
     def __init__(self, place: Path) -> None:
         furnished("blind", place)
@@ -91,7 +91,7 @@ def owner(tmp_path: Path) -> Owner:
 
 
 def bids(owner: Owner, exchange: Exchange) -> Iterator[tuple[Step, dict[str, Any]]]:
-    """Each recorded bid, and what the owner bids."""
+    """Each recorded bid, and the owner's own."""
     said: dict[str, Any] = {}
     for step in exchange.steps:
         message = formats.message_of(formats.Frame.read(step.data).body)
@@ -104,7 +104,7 @@ def bids(owner: Owner, exchange: Exchange) -> Iterator[tuple[Step, dict[str, Any
 
 
 def compared(exchange: Exchange, step: Step, said: dict[str, Any]) -> str:
-    """What is said of a bid in the place of the recorded one."""
+    """The finding about a bid in place of the recorded one."""
     frame = formats.Frame.read(step.data)
     data = frame._replace(body=formats.packed(said)).data
     return str(difference(exchange.session, step, data, 1, frame.acknowledged) or "")

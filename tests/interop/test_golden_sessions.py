@@ -1,4 +1,4 @@
-"""A curator plays golden sessions to owners under test: right ones pass, of wrong ones the byte is named."""
+"""A curator plays golden sessions to owners under test; for wrong ones it names the byte."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ OF_THE_LINE = ("other-defaults", "does-not-acknowledge")
 
 
 def furnished(rule: str, place: Path) -> str:
-    """A golden session's files for an owner, at a free port; the address."""
+    """A golden session's files for an owner, at a free port; returns the address."""
     address = f"tcp://127.0.0.1:{free_port()}"
     values = tomllib.loads((GOLDEN / rule / "session.toml").read_text(encoding="utf-8"))
     values["network"]["address"] = address
@@ -204,7 +204,7 @@ def furnished(rule: str, place: Path) -> str:
 
 
 def minimal(place: Path, fault: str = "") -> list[str]:
-    """The command of the owner of the documents, with a fault."""
+    """The command of the documents' owner, with a fault."""
     given = {"session": "session.toml", "key": "owner.key", "data": "data.npz"}
     files = [word for name, value in given.items() for word in (f"--{name}", str(place / value))]
     return ["-c", MINIMAL + fault + RUN, "--name", OWNER, *files]
@@ -221,7 +221,7 @@ def ours(place: Path) -> list[str]:
 
 
 def forked(place: Path, module: str, *arguments: str) -> ForkedProcess:
-    """A module of ours, and what it says in files at `place`."""
+    """A module of ours as a process, with its output in files at `place`."""
     out, err = (place / f"{module}.{stream}" for stream in ("out", "err"))
     for path in (out, err):
         path.touch()
@@ -234,7 +234,7 @@ def curator_process(place: Path, session: Path, *arguments: str) -> ForkedProces
 
 
 def started(place: Path, command: list[str]) -> PartyProcess:
-    """An owner: that of the documents is a Python of its own, which loads nothing of ours."""
+    """An owner: the documents' is a Python of its own, which loads nothing of ours."""
     if command[0] == "-m":
         return forked(place, *command[1:])
     environment = party_environment(os.environ) | {"PYTHONPATH": str(ROOT)}
@@ -242,7 +242,7 @@ def started(place: Path, command: list[str]) -> PartyProcess:
 
 
 def played(rule: str, address: str, command: list[str], place: Path) -> tuple[int, int, str]:
-    """Exit codes of the curator and of the owner, and what the curator said."""
+    """Exit codes of the curator and of the owner, and the curator's output."""
     curator = curator_process(place, GOLDEN / rule, "--listen", address)
     owner = started(place, command)
     try:
@@ -283,7 +283,7 @@ def test_an_owner_answers_as_recorded(
 
 
 def first_difference(golden: str, fault: str, place: Path, fresh: pytest.MonkeyPatch) -> str:
-    """What is said of the first wrong answer of the documents' owner, played to without a network."""
+    """The finding about the first wrong answer of the documents' owner, played without a network."""
     for name in [name for name in sys.modules if name.startswith("tests.interop.minimal")]:
         fresh.delitem(sys.modules, name)  # what the fault changes is thrown away with the test
     m, f = (import_module(f"tests.interop.minimal.{name}") for name in ("__main__", "formats"))

@@ -1,8 +1,7 @@
-"""Sessions of real processes in which an owner takes part that was written from the documents alone.
+"""Sessions of real processes with an owner that was written from the documents alone.
 
-It speaks CURVE over real sockets with our curator, beside owners of ours, under every rule that has a
-part for an owner. It keeps no transcript; everybody else's must hold, alone and together, with its signed
-farewell in the curator's.
+It speaks CURVE over real sockets with our curator, beside our owners, under every rule with owners' answers.
+It keeps no transcript; all others must hold, alone and together, with its signed farewell in the curator's.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ def start_minimal(cluster: Cluster, name: str) -> None:
 
 
 def bids_of(cluster: Cluster, owner: str) -> list[Any]:
-    """What an owner bid, by the curator's transcript."""
+    """An owner's bids, by the curator's transcript."""
     kind = "bid" if cluster.session.batch == 1 else "batch"
     kind = "submission" if cluster.session.rule.herds else kind
     found = bodies(cluster.records(CURATOR), CURATOR)[owner, CURATOR, kind]

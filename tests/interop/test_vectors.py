@@ -1,4 +1,4 @@
-"""The vectors are what the code computes, and what an owner that was written from the documents computes."""
+"""The vectors equal the code's values, and those of an owner written from the documents."""
 
 from __future__ import annotations
 
@@ -379,7 +379,7 @@ def test_choices(vector: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", ["tender", "sealed"])
 @pytest.mark.parametrize("case", range(10))
 def test_owners_of_ours_choose_the_same(name: str, case: int) -> None:
-    """Of drawn points, with copies, and of what any call may have."""
+    """Random points, with copies, and anything that a call may contain."""
     rng = np.random.default_rng(case)
     target = golden_session(name).target
     features = (rng.integers(-(2**15), 2**15, (30, 8)) >> rng.integers(0, 15)).astype(np.int16)
@@ -422,7 +422,6 @@ def blind_map(session: formats.Session) -> FeatureMap:
 
 
 def consumer_key() -> nacl.signing.SigningKey:
-    """The golden consumer's."""
     return formats.key_of_file(SESSIONS / "sealed" / "consumer.key.txt")
 
 
@@ -507,7 +506,7 @@ def test_what_a_consumer_finds_of_an_awarded_box(
 
 
 def ours(vector: dict[str, Any]) -> str:
-    """What the code finds of it."""
+    """The code's findings about it."""
     bid = BLIND["bid"]
     session = open_session(load_toml_text(SessionFile, BLIND["toml"], where="session.toml"))
     _, numerics = consumer_party(
@@ -578,7 +577,6 @@ def test_scores_that_cannot_be_linked(blind_session: formats.Session) -> None:
 
 
 def owner_key() -> nacl.signing.SigningKey:
-    """The golden owner's."""
     return formats.key_of_file(SESSIONS / "sealed" / "heron.key.txt")
 
 

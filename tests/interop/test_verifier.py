@@ -1,4 +1,4 @@
-"""A verifier that was written from the documents recomputes sessions, and finds what a forger changed."""
+"""A verifier written from the documents recomputes sessions, and finds a forger's changes."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def one_less(delivery: Delivery) -> Delivery:
 
 
 def another_score(image: bytes, place: Path) -> bytes:
-    """The best owner's first bid has a score that is not its point's: it had to be absent."""
+    """The best owner's first bid has another score than its point: the owner should have been absent."""
 
     def body(frame: dict[str, Any]) -> bytes:
         message: Any = decode_message(said_to(CURATOR)(frame["peer"]), frame["body"])
@@ -138,7 +138,7 @@ def another_score(image: bytes, place: Path) -> bytes:
 
 
 def unsigned_head(image: bytes, place: Path) -> bytes:
-    """Records are changed, and the forger does not have the party's key."""
+    """Records are changed by a forger without the party's key."""
 
     def change(record: Record) -> Record | None:
         return record if record.number != 3 else None
@@ -166,7 +166,7 @@ def test_what_a_curator_rewrote_is_found(
 
 
 def test_a_frame_that_its_sender_has_not_sent_is_found(tmp_path: Path) -> None:
-    """An owner whose file has another bid than the curator's."""
+    """An owner's file has another bid than the curator's."""
     images = dict(recorded("sealed"))
     images[OWNERS[0]] = another_score(images[OWNERS[0]], tmp_path)
     with pytest.raises(Wrong, match=r"has not sent these bytes|has signed another head"):

@@ -1,4 +1,4 @@
-"""What parties compute where a blind curator cannot link, written from docs/wire.md alone."""
+"""The computations of parties whose blind curator cannot link, written from docs/wire.md alone."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def in_places(key: bytes, count: int) -> list[int]:
 
 
 def in_boxes(key: bytes, batch: int) -> list[int]:
-    """Of each new box, in the order of numbers, which of the best is in it, from 0."""
+    """For each new box, by number, which of the best points is in it, from 0."""
     words = drawn(key, "batch", batch)
     return sorted(range(batch), key=lambda each: (words[each], each))
 
 
 def scale_and_offset(mask_key: bytes, session: bytes, number: int) -> tuple[int, int]:
-    """A and c."""
+    """The mask's a and c."""
     made = hashlib.blake2b(session + number.to_bytes(8, "big"), key=mask_key, digest_size=24).digest()
     return 2**61 | int.from_bytes(made[:8], "big") >> 2, (int.from_bytes(made[8:], "big") >> 2) + 1
 

@@ -1,4 +1,4 @@
-"""Thousands of short texts looked for in a process's memory: in eight passes, not in one for each text."""
+"""A search for thousands of short texts in a process's memory: in eight passes, not one for each text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PLACES: Final = 64
 
 
 def those_in(kept: bytes, texts: Collection[bytes]) -> set[bytes]:
-    """Those of some texts that occur in `kept`: `{text for text in texts if text in kept}`."""
+    """The texts that occur in `kept`: `{text for text in texts if text in kept}`."""
     told_by: defaultdict[int, list[tuple[int, bytes]]] = defaultdict(list)
     found = set()
     for text in texts:
@@ -47,7 +47,7 @@ def those_in(kept: bytes, texts: Collection[bytes]) -> set[bytes]:
 
 
 def _telling(text: bytes) -> int:
-    """Where its word begins that has most different bytes: one of zeros is everywhere."""
+    """The start of its word with most different bytes: one of zeros is everywhere."""
     places = range(min(len(text) - WORD + 1, _PLACES))
     return max(places, key=lambda place: len(set(text[place : place + WORD])))
 

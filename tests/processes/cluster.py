@@ -1,8 +1,8 @@
 """Sessions of real processes: private directories, keys and data; parties started, watched and ended.
 
-`Cluster.until` is how tests wait: for a condition, up to a deadline, with the parties' logs in the failure.
-A `Puppet` is a party on the test's side: an honest machine on a real CURVE connection, whose frames a test
-may hold back (and so set the pace of a session), replace, or add to.
+Tests wait with `Cluster.until`: for a condition, up to a deadline, with the parties' logs in the failure. A
+`Puppet` is a party on the test's side: an honest machine on a real CURVE connection, whose frames a test may
+hold back (and so set the pace of a session), replace, or add to.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def free_port() -> int:
 
 
 def silent_listener() -> socket.socket:
-    """A server that takes connections and never says a word."""
+    """A server that accepts connections and never says a word."""
     return socket.create_server(("127.0.0.1", free_port()))
 
 
@@ -126,14 +126,14 @@ class Ended:
 
     @property
     def json(self) -> dict[str, Any]:
-        """The one object on stdout."""
+        """The only object on stdout."""
         assert len(self.out.splitlines()) == 1, (self.out, self.err)
         found: dict[str, Any] = json.loads(self.out)
         return found
 
     @property
     def error(self) -> dict[str, Any]:
-        """What the object says of an error."""
+        """The error in that object."""
         found: dict[str, Any] = self.json["error"]
         assert set(found) == {"kind", "what", "advice", "exit_code"}
         assert found["exit_code"] == self.code
@@ -148,8 +148,8 @@ class Cluster:
         place: An empty directory.
         owners: Names of the owners.
         rows: Points of each.
-        changes: Values of the session file at dotted paths; None takes a key out.
-        anew: For whose processes Python is started anew; the others are forked (`ForkedProcess`).
+        changes: Values of the session file at dotted paths; None removes a key.
+        anew: Parties whose processes start a new Python; the others are forked (`ForkedProcess`).
     """
 
     def __init__(
@@ -227,7 +227,7 @@ class Cluster:
         self.write(name, file, values)
 
     def use_key(self, name: str, pair: KeyPair) -> None:
-        """Let a party's key file hold another key."""
+        """Put another key into a party's key file."""
         (self.directory(name) / "secret.key").unlink()
         write_secret(self.directory(name) / "secret.key", pair)
 
@@ -253,7 +253,7 @@ class Cluster:
                 self.processes[name] = self._fork(name, arguments, environment, self.directory(name), name)
 
     def start_in(self, directory: Path, name: str, *more: str) -> Ended:
-        """How a party ends that is started in a directory, which may be a copy of its own."""
+        """The end of a party started in a directory, which may be a copy of its own."""
         arguments = ["--session", "session.toml", "--config", "party.toml", "--json", *more]
         said = f"{name}-again"
         code = self._fork(name, arguments, {}, directory, said).wait(PATIENCE)
@@ -298,7 +298,7 @@ class Cluster:
         self.start(*(name for name in self.names if name not in but))
 
     def puppet(self, name: str) -> Puppet:
-        """A party on this side, honest until it is told otherwise."""
+        """A party on this side, honest until told otherwise."""
         puppet = Puppet(self, name)
         self.puppets.append(puppet)
         return puppet
@@ -321,7 +321,7 @@ class Cluster:
         return Ended(code, self._said(name, "out").read_text(), self.log(name))
 
     def log(self, name: str) -> str:
-        """What it has told people so far."""
+        """Its output for people so far."""
         return self._said(name, "err").read_text(encoding="utf-8")
 
     def records(self, name: str) -> tuple[Record, ...]:
@@ -354,10 +354,10 @@ class Cluster:
         return max((_round_of(Direction.CURATOR_TO_OWNER, body) for body in sent), default=0)
 
     def until(self, condition: Callable[[], _T], what: str, *, seconds: float = PATIENCE) -> _T:
-        """Wait for a condition; meanwhile the puppets live.
+        """Wait for a condition while the puppets live.
 
         Raises:
-            AssertionError: It did not come; with what the parties have said.
+            AssertionError: The time is over; it has the parties' logs.
         """
         deadline = time.monotonic() + seconds
         while not (found := condition()):
@@ -461,7 +461,7 @@ class Puppet:
             self.endpoint.send(frame.data)
 
     def say(self, data: bytes) -> None:
-        """Send bytes of the test's own, past what the endpoint would refuse to send."""
+        """Send the test's own bytes, even those that the endpoint would refuse to send."""
         self.endpoint.socket.send(data)
 
     def watch(self, poller: zmq.Poller) -> None:

@@ -1,6 +1,6 @@
-"""ZMTP 3.1 with CURVE (RFC 23 and 26), by hand: a peer with a valid key that says what no library would.
+"""ZMTP 3.1 with CURVE (RFC 23 and 26), by hand: a peer with a valid key that sends what no library would.
 
-A `CurvePeer` encrypts frames and commands alike, writes them in one piece, and hangs up by a reset.
+A `CurvePeer` encrypts frames and commands alike, writes them in one piece, and hangs up with a reset.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ def _framed(body: bytes, flags: int) -> bytes:
 
 
 class CurvePeer:
-    """A connection with a key of the roster; its handshake is done when it is made.
+    """A connection with a key of the roster, after its handshake.
 
     Args:
         port: The curator's, on this machine.
         curator: Its key.
         pair: Ours.
-        routing_id: One to claim.
-        receive_buffer: Bytes of the kernel's, for a peer that reads nothing; None: the kernel's default.
+        routing_id: The routing id to claim.
+        receive_buffer: Bytes of the kernel's buffer, for a peer that reads nothing; None: the default.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class CurvePeer:
         return self._read(size)
 
     def message(self, body: bytes, *, more: bool = False, command: bool = False) -> bytes:
-        """The bytes on the line of a part of a message, or of a command."""
+        """The bytes of a message's part, or of a command, on the line."""
         nonce = self._next_nonce()
         plain = bytes([more | command << 1]) + body
         box = sodium.crypto_box_afternm(plain, b"CurveZMQMESSAGEC" + nonce, self._shared)
@@ -133,7 +133,7 @@ class CurvePeer:
         self.socket.sendall(data)
 
     def reset(self) -> None:
-        """Hang up without a word: what was not read is lost on either side."""
+        """Hang up without a word: unread bytes are lost on either side."""
         with contextlib.suppress(OSError):
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.socket.close()

@@ -1,9 +1,8 @@
-"""Parties' processes that are forked from one that has imported what they need: half a second less for each.
+"""Parties' processes that are forked from one with all imports: half a second less for each.
 
-They are processes like others in all else: sockets, files, signals, limits and exit codes are their own. What
-Python is started with, and what it is started by, they do not show: tests of that start Python.
-
-A forked ``hushbid run`` forks the fork server that it would have started.
+Their sockets, files, signals, limits and exit codes are their own. They do not show how Python is started and
+by whom: tests of that start Python. A forked ``hushbid run`` forks the fork server that it would have
+started.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ _SHORTLY: Final = 0.005
 
 
 class PartyProcess(Protocol):
-    """What tests use of a process: `subprocess.Popen` has it, and so has `ForkedProcess`."""
+    """The part of `subprocess.Popen` that tests use; `ForkedProcess` has it too."""
 
     @property
     def pid(self) -> int: ...
@@ -79,11 +78,9 @@ class ForkedProcess:
     """``python -P -m MODULE ARGUMENTS``, forked.
 
     Args:
-        module: Its name.
-        arguments: What follows it.
-        directory: Where it works.
-        environment: All that its environment has.
-        out, err: Files that exist.
+        directory: Its working directory.
+        environment: Its whole environment.
+        out, err: Existing files.
         network: The network namespace that it runs in, as a file; None: ours.
     """
 
@@ -110,7 +107,7 @@ class ForkedProcess:
         return self._process.pid
 
     def poll(self) -> int | None:
-        """What it ended with, a negative number for a signal; None while it runs."""
+        """Its exit code, negative for a signal; None while it runs."""
         return self._process.exitcode
 
     def wait(self, timeout: float | None = None) -> int:
@@ -140,7 +137,7 @@ class ForkedProcess:
 def ran(
     module: str, arguments: Sequence[str], directory: Path, *, seconds: float
 ) -> subprocess.CompletedProcess[str]:
-    """What `subprocess.run` says of ``python -P -m MODULE ARGUMENTS``, forked, in this process's environment.
+    """The result of `subprocess.run` for ``python -P -m MODULE ARGUMENTS``, forked, in this environment.
 
     Raises:
         subprocess.TimeoutExpired: It has not ended in so many seconds.
@@ -191,14 +188,14 @@ def _run(module: str, arguments: Sequence[str], directory: Path, environment: Ma
 
 
 def _enter(network: Path) -> None:
-    """Go over to a network namespace; `os.setns` is there from Python 3.12 on."""
+    """Enter a network namespace; `os.setns` exists from Python 3.12 on."""
     with network.open("rb") as file:
         if ctypes.CDLL(None, use_errno=True).setns(file.fileno(), _NEW_NETWORK):
             raise OSError(ctypes.get_errno(), "setns", str(network))
 
 
 class _ForkedServer:
-    """What `hushbid.running.fork_server` uses of `subprocess.Popen`, forked from who asks for it."""
+    """The part of `subprocess.Popen` that `hushbid.running.fork_server` uses, forked by its caller."""
 
     def __init__(self, control: int) -> None:
         self._code: int | None = None

@@ -1,7 +1,7 @@
-"""Imported last by the process that forks others: what it holds by then, no collector of theirs looks at.
+"""The last import of the process that forks others: garbage collectors ignore what it holds by then.
 
-Else the first collection in each of them touches, and so copies, all pages. A small session is played before:
-what is made at its first use, such as what checks the values of a file, each of them would make for itself.
+Otherwise the first collection in each fork touches, and so copies, all pages. A small session is played
+first, so that what is made at first use, such as the checks of files' values, is shared too.
 """
 
 from __future__ import annotations

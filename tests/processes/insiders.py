@@ -1,4 +1,4 @@
-"""Attacks by who has the key of an owner, each in a process of its own: see `ATTACKS`.
+"""Attacks by someone with an owner's key, each in a process of its own: see `ATTACKS`.
 
 python -m tests.processes.insiders KIND PORT CURATORS-KEY SECRET-KEY-FILE SECONDS
 """
@@ -68,7 +68,7 @@ class Insider:
             time.sleep(0.1)
 
     def crowd(self) -> None:
-        """Connections, each of which gives signs of life."""
+        """Connections that each give signs of life."""
         dealers = [self.connect() for _ in range(40)]
         while self.more():
             for dealer in dealers:
@@ -77,7 +77,7 @@ class Insider:
             time.sleep(0.1)
 
     def pings(self) -> None:
-        """More frames than are taken at once, ZMTP's PING among them, and no more of a connection."""
+        """More frames than are taken at once, ZMTP's PING among them, on one connection."""
         while self.more():
             with contextlib.suppress(OSError), CurvePeer(self._port, self._curator, self._pair) as peer:
                 frames = [peer.message(_BEAT) for _ in range(60)]
@@ -86,7 +86,7 @@ class Insider:
                 peer.reset()
 
     def claims(self) -> None:
-        """Connections by the routing ids that the next ones are to have."""
+        """Connections with the routing ids that the next ones are to get."""
         claimed = [
             self.connect(routing_id=b"\0" + (_FIRST_ROUTE + number).to_bytes(4)) for number in range(100)
         ]
@@ -97,14 +97,14 @@ class Insider:
         assert claimed
 
     def silence(self) -> None:
-        """Connections on which nothing is said."""
+        """Silent connections."""
         dealers = [self.connect() for _ in range(1_500)]
         while self.more():
             time.sleep(0.1)
         assert dealers
 
     def beats(self) -> None:
-        """Signs of life, on ever new connections: who sends more than is taken loses the one before."""
+        """Signs of life on ever new connections: a sender of too many loses the one before."""
         while self.more():
             with self.connect(reconnect_ivl=-1) as dealer, contextlib.suppress(zmq.Again):
                 while self.more():

@@ -1,4 +1,4 @@
-"""Sessions that are brought to the middle of a round, in which parties are then lost."""
+"""Sessions brought to the middle of a round, in which parties are then lost."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
 
 
 def to_the_middle(cluster: Cluster) -> Puppet:
-    """Start the session, and keep it in its middle round, for which all others have bid."""
+    """Start the session, and hold it in its middle round, for which all others have bid."""
     pacer = cluster.puppet(PACER)
     pacer.hold_bids_from(MIDDLE)
     cluster.start(*PROCESSES)

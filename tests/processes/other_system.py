@@ -1,8 +1,8 @@
 """``python -m tests.processes.other_system ROLE OPTION...``: a party on a system without what POSIX has.
 
-What Windows lacks is taken away before any module of hushbid is imported, and what it does otherwise is done
-so: files are text unless they are opened for bytes, an open file cannot be removed or replaced, directories
-cannot be opened, and a lock is on bytes.
+Before any module of hushbid is imported, what Windows lacks is removed, and what it does differently is
+imitated: files are text unless they are opened for bytes, an open file cannot be removed or replaced,
+directories cannot be opened, and a lock is on bytes.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Proxy:
         threading.Thread(target=self._serve, daemon=True).start()
 
     def cut_after(self, size: int) -> None:
-        """Once so many bytes more have passed, end every connection: likely within a frame."""
+        """End every connection after so many more bytes: likely within a frame."""
         with self._lock:
             self._left = size
 

@@ -1,4 +1,4 @@
-"""Sessions of real processes that are interrupted, and what has to hold of them in the end."""
+"""Interrupted sessions of real processes, and what must hold at their end."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ alike."""
 
 
 def session(place: Path, kind: str, changes: Mapping[str, Any] | None = None) -> Cluster:
-    """A session of a kind, of which nothing is started yet, in a new directory."""
+    """A session of a kind, not started yet, in a new directory."""
     place.mkdir()
     return Cluster(place, OWNERS, rows=POINTS, changes={**_PATIENT, **KINDS[kind], **(changes or {})})
 
@@ -106,13 +106,13 @@ def end_well(cluster: Cluster) -> dict[str, Ended]:
 
 
 def delivery(cluster: Cluster) -> dict[str, Any]:
-    """What the consumer's file of delivered points holds."""
+    """The content of the consumer's file of delivered points."""
     with np.load(cluster.directory(CONSUMER) / "state" / "delivered.npz") as arrays:
         return dict(arrays)
 
 
 def differences(found: Mapping[str, Any], expected: Mapping[str, Any]) -> list[str]:
-    """In which arrays two deliveries differ: of points, of the owners that won, of the rounds."""
+    """The arrays in which two deliveries differ: points, winning owners, rounds."""
     return [
         name
         for name in sorted({*found, *expected})
@@ -155,13 +155,13 @@ class Recorded(Protocol):
 
 
 def _fields(cluster: Recorded, party: str, kind: str) -> list[dict[str, Any]]:
-    """Of all items of a kind in a party's transcript, public and private fields."""
+    """The public and private fields of all items of a kind in a party's transcript."""
     items = (item for record in cluster.records(party) for item in record.items)
     return [{**item.public, **item.private} for item in items if item.kind == kind]
 
 
 def broadcasts(cluster: Recorded) -> dict[int, set[bytes]]:
-    """What each round's broadcast was, by the transcripts of the curator and of all owners."""
+    """Each round's broadcast, by the transcripts of the curator and of all owners."""
     found: dict[int, set[bytes]] = defaultdict(set)
     sent = _fields(cluster, CURATOR, "send")
     received = [fields for owner in cluster.owners for fields in _fields(cluster, owner, "received")]
@@ -182,6 +182,6 @@ def noise_drawn(cluster: Recorded) -> Counter[int]:
 
 
 def spendings(ledger: Path) -> list[dict[str, Any]]:
-    """What a dataset's lifetime ledger has on record."""
+    """The recorded spendings of a dataset's lifetime ledger."""
     lines = [json.loads(line) for line in ledger.read_text(encoding="utf-8").splitlines()]
     return [line for line in lines if line.get("kind") == "session"]

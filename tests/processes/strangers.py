@@ -1,4 +1,4 @@
-"""Attacks by who has no key of the roster, each in a process of its own: see `ATTACKS` and `main`."""
+"""Attacks by someone without a key of the roster, each in its own process: see `ATTACKS` and `main`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Stranger:
         return made
 
     def _each(self, kept: int, most: int = _MOST) -> Iterator[socket.socket]:
-        """So many new connections as fast as they can be had, of which the newest so many stay open."""
+        """Open so many connections as fast as possible; the newest so many stay open."""
         held: deque[socket.socket] = deque()
         while self.connections < most:
             with contextlib.suppress(OSError):
@@ -81,7 +81,7 @@ class Stranger:
             time.sleep(0.02)
 
     def bytes(self) -> None:
-        """The longest command that is read, on every connection, and never its last bytes."""
+        """The longest command that is read, on every connection, without its last bytes."""
         flood = greeting(b"CURVE") + b"\x06" + struct.pack(">Q", SMALL_FRAME_BYTES)
         flood += bytes(SMALL_FRAME_BYTES - 100)
         for connection in self._each(_KEPT, _FEWER):
@@ -97,7 +97,7 @@ class Stranger:
                 )
 
     def unregistered(self) -> None:
-        """Handshakes with keys of nobody."""
+        """Handshakes with unregistered keys."""
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         held: deque[zmq.Socket[bytes]] = deque()
         while self.connections < _FEWER:

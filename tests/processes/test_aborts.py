@@ -1,4 +1,4 @@
-"""What made libzmq 4.3.5 abort the curator's process, by whoever had a key: each in a process of its own."""
+"""Input by which a key holder made libzmq 4.3.5 abort the curator, each in a process of its own."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """An owner with a valid key that attacks: the others' rounds go on, and it learns and costs little.
 
-One session. Mallory enrols honestly, leaves, and attacks in one way after another; magpie sets the pace, so
-that rounds are made during each attack.
+In one session Mallory enrols honestly, leaves, and attacks in one way after another; magpie sets the pace, so
+that rounds happen during each attack.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Story:
 
 
 class Pace:
-    """Makes so many rounds at a time, and keeps the frames that magpie has sent."""
+    """Runs so many rounds at a time, and keeps the frames that magpie has sent."""
 
     def __init__(self, cluster: Cluster, magpie: Puppet) -> None:
         self._cluster, self._magpie = cluster, magpie
@@ -73,7 +73,7 @@ class Pace:
         self._magpie.hold = hold
 
     def step(self) -> None:
-        """Make `STEP` rounds."""
+        """Run `STEP` rounds."""
         self._cluster.until(lambda: bool(self._magpie.held), f"round {self.last}")
         self._magpie.let_go()
         self.hold_from(self.last + STEP)
@@ -113,7 +113,7 @@ def attack(story: Story, kind: str, pace: Pace) -> None:
 def pretend(
     story: Story, what: str, *frames: bytes, routing_id: bytes | None = None, first_ms: int = 300
 ) -> None:
-    """Send frames under mallory's key, and keep what it is told, of which the first may come late."""
+    """Send frames under mallory's key, and keep the replies, the first of which may come late."""
     cluster = story.cluster
     pair = cluster.keys[MALLORY]
     with zmq.Context() as context, context.socket(zmq.DEALER) as dealer:

@@ -1,9 +1,9 @@
-"""Who has no key costs the curator little memory, and no rounds once the attack is over.
+"""A stranger without a key costs the curator little memory, and no rounds once the attack is over.
 
-One long session, attacked in one way after another. All figures are of the curator's process. Rounds are told
-by what its transcript grows by. Their rate is that of a second of its own processor time, since whatever else
-the machine does takes from the rate of seconds that pass. What a processor does in a second differs by half,
-too, with what its neighbours do: so a fixed piece of work is timed beside the rounds, and is the unit.
+One long session is attacked in one way after another. All figures are of the curator's process. Rounds are
+counted by the growth of its transcript. Their rate is per second of its own processor time, as the machine's
+other work slows down wall-clock rates. A processor's speed varies by half, too, with its neighbours: so a
+fixed piece of work is timed beside the rounds, and is the unit.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Rates(NamedTuple):
-    """What is recorded in the curator's processor time of one piece of work, and in a second that passes."""
+    """Rounds per unit of the curator's processor time, and per second of wall-clock time."""
 
     of_processor: float
     passing: float
 
     def are_had_again(self, before: Rates) -> bool:
-        """Whether they are as they were; the second may be a quarter, as a machine has others to serve."""
+        """Whether rates are as before; the second may be a quarter, as a machine has other work."""
         mostly = self.of_processor >= MOSTLY * before.of_processor
         return mostly and self.passing >= before.passing / 4
 
 
 class RoundWatch(Watch):
-    """Tells rounds, too."""
+    """Counts rounds, too."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
@@ -78,7 +78,7 @@ class RoundWatch(Watch):
 
 
 def piece_of_work() -> float:
-    """Seconds of the processor that a fixed piece of work takes now: Python and digests, as in a round."""
+    """Processor seconds that a fixed piece of work takes now: Python and digests, as in a round."""
     start = time.thread_time()
     held = {}
     for number in range(1_000):
@@ -88,7 +88,7 @@ def piece_of_work() -> float:
 
 @dataclass(frozen=True)
 class Attacked:
-    """What an attack came to."""
+    """The outcome of an attack."""
 
     connections: int
     memory: int

@@ -1,4 +1,4 @@
-"""Host names: which of their addresses are tried, and where a curator listens whose address is a name."""
+"""Host names: which of their addresses are tried, and where a curator with a name listens."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def ends() -> Iterator[ExitStack]:
 
 
 def router(ends: ExitStack, address: str) -> int:
-    """Bind a curator's end; its port."""
+    """Bind a curator's end; returns its port."""
     endpoint = ends.enter_context(RouterEndpoint(address, pair=CURATOR, roster={ALICE.public.text: "alice"}))
     return int(endpoint.address.rpartition(":")[2])
 
@@ -72,7 +72,7 @@ def dealer(ends: ExitStack, port: int) -> DealerEndpoint:
 
 
 def connected(endpoint: DealerEndpoint) -> bool:
-    """Wait for the first thing that happens to the connection: whether it stands."""
+    """Wait for the connection's first event: whether it stands."""
     return happenings(endpoint, until=bool)[0] is Happening.CONNECTED
 
 

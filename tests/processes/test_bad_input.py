@@ -1,4 +1,4 @@
-"""What a party is given that it cannot use: it says so and ends with the right code, before it joins."""
+"""Unusable input for a party: it says so and ends with the right code, before it joins."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ SECRET = 0.4711131719
 
 @dataclass(frozen=True)
 class Case:
-    """A party that is given something wrong.
+    """A party with wrong input.
 
     Args:
-        party: Which.
-        prepare: What goes wrong.
+        prepare: Makes the input wrong.
         named: What the error names.
         code: The exit code.
     """
@@ -138,7 +137,7 @@ if os.geteuid() != 0:  # root reads everything
 
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[Cluster, Ended]]]:
-    """Every case's party, all started together: nobody else is there, and nobody is needed."""
+    """Every case's party, all started together; none needs another party."""
     with ExitStack() as stack:
         clusters = {}
         for name, case in CASES.items():

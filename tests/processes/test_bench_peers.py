@@ -1,4 +1,4 @@
-"""`hushbid bench peers`: peers that are installed make their rounds, and the others are left out visibly."""
+"""`hushbid bench peers`: installed peers run their rounds, and the others are left out visibly."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_peers_that_are_not_installed_have_rows_that_say_so(
 
 @pytest.fixture
 def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file of the script of a peer, to be written."""
+    """The path for a peer's script."""
     monkeypatch.setattr(peer_process, "_SCRIPTS", tmp_path)
     return tmp_path / FAKE.script
 

@@ -1,9 +1,9 @@
-"""What the curator of a blind session can be seen to hold: nothing that it could weigh, score or compare by.
+"""What the curator of a blind session holds: nothing by which it could weigh, score or compare.
 
-All that it has is looked through in the middle of the session, while it waits for the consumer: its state
-directory, every frame that it was sent or that it sent, and the memory of its process. Looked for are rows
-and labels, φ of all points, weights, scores in the clear, the target, Σφ over the seed set, the map's seed
-and digest, and both keys. The same search finds of a sealed curator what that one has.
+In the middle of the session, while it waits for the consumer, everything that it has is searched: its state
+directory, every frame to and from it, and its process's memory. The search is for rows and labels, φ of all
+points, weights, plain scores, the target, Σφ over the seed set, the map's seed and digest, and both keys. The
+same search finds what a sealed curator has.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def items(session: Session, party: str, *kinds: str) -> Iterator[RecordedItem]:
 
 
 def secrets_of(session: Session) -> Wanted:
-    """What a blind curator must not have, by what it is."""
+    """What a blind curator must not have, by kind."""
     (released,) = items(session, "consumer", "target-released")
     seed: Any = released.private["map_seed"]
     opened = session.cluster.session

@@ -1,4 +1,4 @@
-"""`hushbid run` with a curator that is blind: as simulated, and each party tells what it has."""
+"""`hushbid run` with a blind curator: as simulated, and each party reports what it has."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.unit.hushbid.cluster.test_cluster import DIGITS, DIGITS_OWNERS
 
 @pytest.fixture(scope="module")
 def blind(tmp_path_factory: pytest.TempPathFactory) -> tuple[Watched, RunResult]:
-    """A run whose curator is blind and whose noise is told, and its simulation."""
+    """A run with a blind curator and known noise, and its simulation."""
     place = tmp_path_factory.mktemp("blind")
     settings = ("acquisition.rule=blind", "session.points=40", "session.jitter=0", *SEEDED)
     found = watch(start(DIGITS, place / "runs", *settings))

@@ -1,4 +1,4 @@
-"""Texts that are looked for together are found as if each were looked for alone."""
+"""Texts that are searched for together are found as if each were searched for alone."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def ran(place: Path) -> dict[str, Any]:
-    """What a run of the cluster prints."""
+    """The output of a run of the cluster."""
     ended = start(place / "cluster.toml", place / "runs").end()
     assert ended.code == 0, ended.err
     return ended.json
@@ -145,7 +145,7 @@ def test_a_simulation_reads_the_same_tables(place: Path) -> None:
 
 
 def with_half_rows(place: Path, rule: str) -> Path:
-    """The cluster with an owner of points within the bounds that are no rows: half a clerk, half a nurse."""
+    """The cluster with an owner whose points are within bounds but no rows: half a clerk, half a nurse."""
     points = np.tile([54.0, 0.5, 0.5, 0.0, 1.0], (40, 1)) + np.arange(40)[:, None] * [1.0, 0, 0, 0, 0] // 2
     np.savez(place / "east.npz", features=points, labels=np.arange(40) % 2)
     sections = tomllib.loads((place / "cluster.toml").read_text())
@@ -166,7 +166,7 @@ def test_an_owner_of_numbers_that_are_no_rows_is_told_so(place: Path) -> None:
 def test_points_that_are_no_rows_are_not_paid_and_harm_no_table(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rule: str
 ) -> None:
-    """Sold by an owner that does not look at its own points: as those that are out of bounds."""
+    """An owner that does not check its own points sells them: they count as out of bounds."""
     cluster = open_cluster(with_half_rows(place, rule))
     monkeypatch.setattr(DraftSession, "check_points", lambda *_, **__: None)
     result = simulate(cluster, record=tmp_path / "record")

@@ -1,4 +1,4 @@
-"""Whom the curator's socket cuts, and whom it does not: real connections on loopback."""
+"""Which connections the curator's socket cuts, and which not: real connections on loopback."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DEADLINE_S = 60.0
 
 
 class Door:
-    """A curator's socket, and who comes to it."""
+    """A curator's socket, and those who connect to it."""
 
     def __init__(self) -> None:
         self.open = ExitStack()
@@ -44,14 +44,14 @@ class Door:
         self.came = 0
 
     def stranger(self, source: str) -> socket.socket:
-        """A connection from an address of this machine's, on which nothing is said."""
+        """A silent connection from an address of this machine's."""
         where = ("127.0.0.1", int(self.router.address.rpartition(":")[2]))
         made = socket.create_connection(where, timeout=DEADLINE_S, source_address=(source, 0))
         self.came += 1
         return self.open.enter_context(made)
 
     def peer(self, pair: KeyPair, lives: ExitStack | None = None) -> zmq.Socket[bytes]:
-        """A peer whose connection is not made again when it is cut, and is known to have come.
+        """A peer that does not reconnect when it is cut, and is known to have arrived.
 
         A frame that is taken before the thread has heard of its connection names none. Nor does one on a
         descriptor that another connection had, before the socket was found empty since.
@@ -91,7 +91,7 @@ def door() -> Iterator[Door]:
 
 
 def is_cut(connection: socket.socket) -> bool:
-    """Whether the other end has ended it; what it said before is read."""
+    """Whether the other end has ended it; its earlier bytes are read."""
     connection.settimeout(0.2)
     try:
         while connection.recv(1000):

@@ -1,9 +1,9 @@
-"""Parties are killed and started again: the session ends as if nothing had happened.
+"""Parties are killed and restarted: the session ends as if nothing had happened.
 
 Each kill is a SIGKILL to a real process. In the slow tests moments are random, between the start and the last
-rounds; some kills hit two parties together, some a party that is still replaying. `HUSHBID_TEST_KILLS` says
-how many there are at least in all sessions of a slow test together (30), `HUSHBID_TEST_SEED` draws other
-victims and moments (0); a failure names the seed.
+rounds; some kills hit two parties together, some a party that is still replaying. `HUSHBID_TEST_KILLS` is the
+least number of kills in all sessions of a slow test together (30), `HUSHBID_TEST_SEED` draws other victims
+and moments (0); a failure names the seed.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Crashing:
     killed: list[str] = field(default_factory=list)
 
     def kill(self, *names: str) -> None:
-        """Kill parties together, those that still run, and start them again."""
+        """Kill those of these parties that still run, together, and restart them."""
         victims = [name for name in names if self.cluster.running(name)]
         for name in victims:
             self.cluster.signal(name, signal.SIGKILL)
@@ -68,7 +68,7 @@ class Crashing:
                 self.cluster.start(name)
 
     def kill_one_by_one(self, *names: str) -> None:
-        """The next while the one before it starts, or replays."""
+        """Kill the next while the one before it starts, or replays."""
         for name in names:
             self.kill(name)
 
@@ -154,14 +154,14 @@ def reach_delivery(crashes: Crashing, expected: Undisturbed) -> None:
 
 
 def ended_as(cluster: Cluster, expected: Undisturbed) -> None:
-    """All that has to hold in the end; and the same delivery, unless noise was fresh."""
+    """Everything that must hold at the end; and the same delivery, unless noise was fresh."""
     check_whole(cluster, end_well(cluster))
     if not cluster.session.noise_protects:
         assert differences(delivery(cluster), expected.delivered) == []
 
 
 def kill_at_random(place: Path, kind: str, number: int, expected: Undisturbed, moments: int) -> list[str]:
-    """A session whose parties are killed at random moments, the last of which may come after its end."""
+    """A session whose parties are killed at random moments, the last possibly after its end."""
     with crashing(place, kind, number, without=LAST) as (crashes, rng):
         names = crashes.cluster.names
         time.sleep(rng.uniform(0.0, 2.0))  # who enrols is killed too

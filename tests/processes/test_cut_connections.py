@@ -1,4 +1,4 @@
-"""Connections that are cut again and again: what was sent is sent again, and nothing comes twice."""
+"""Connections that are cut repeatedly: frames are resent, and nothing arrives twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real sockets on loopback. Nothing sleeps: `until` polls all that is open, up to a deadline."""
+"""Real sockets on loopback. Nothing sleeps: `until` polls everything that is open, up to a deadline."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Wire:
-    """Endpoints of one test, pumped together: what arrived and what happened, in order."""
+    """Endpoints of one test, pumped together, with frames and events in order."""
 
     def __init__(self) -> None:
         self.open = ExitStack()
@@ -61,7 +61,7 @@ class Wire:
         return endpoint
 
     def raw(self, address: str, pair: KeyPair = ALICE, **options: object) -> zmq.Socket[bytes]:
-        """A peer with a valid key that keeps to none of our rules."""
+        """A peer with a valid key that keeps none of our rules."""
         context = self.open.enter_context(zmq.Context())
         socket = self.open.enter_context(context.socket(zmq.DEALER))
         socket.linger = 0
@@ -512,7 +512,7 @@ ZAP_REQUESTS = {
 
 
 def ask(request: list[bytes], roster: dict[str, str] | None) -> tuple[list[bytes], dict[str, int]]:
-    """What the handler answers to one request, and its counts."""
+    """The handler's answer to one request, and its counts."""
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     handler = Authenticator(context, roster)
     with context.socket(zmq.REQ) as client:

@@ -1,4 +1,4 @@
-"""A party's machine has what a session needs, and not what the extra `operator` brings besides."""
+"""A party's machine has what a session needs, without what the extra `operator` adds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BY_VARIABLES = {"HUSHBID_SESSION": "session.toml", "HUSHBID_CONFIG": "party.toml
 
 
 def without_extra(place: Path) -> dict[str, str]:
-    """Variables of a process that finds none of it."""
+    """Variables of a process that finds nothing of the extra."""
     place.mkdir()
     lines = ["import sys", *(f"sys.modules[{name!r}] = None" for name in BLOCKED)]
     (place / "sitecustomize.py").write_text("\n".join(lines))

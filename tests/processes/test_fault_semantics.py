@@ -1,4 +1,4 @@
-"""What becomes of a session when a party runs twice, or comes back after the others have given it up."""
+"""A session whose party runs twice, or comes back after the others have given it up."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 def kinds(records: Sequence[Record]) -> list[str]:
-    """What happened to a party: events, with the names of timers and messages."""
+    """A party's events, with the names of timers and messages."""
     found = []
     for record in records:
         frame: Any = record.event.private.get("frame", {})

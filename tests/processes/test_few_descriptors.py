@@ -1,4 +1,4 @@
-"""A curator that may open few files, and strangers who take all that they can have of them."""
+"""A curator that may open few files, and strangers who take all that they can get."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def start_curator(cluster: Cluster, most_files: int) -> None:
 
 @contextlib.contextmanager
 def crowd(port: int) -> Iterator[list[int]]:
-    """Strangers that hold all connections, and make another for each that is cut. Yields their number."""
+    """Strangers that hold all connections, and replace each one that is cut. Yields their number."""
     over = threading.Event()
     made = [0]
 

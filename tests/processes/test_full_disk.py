@@ -1,4 +1,4 @@
-"""A full disk while a session is recorded: who records to it stops, and goes on when there is room."""
+"""A full disk while a session is recorded: the writer stops, and resumes when there is room."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def allow_no_file_beyond(limit: int, cluster: Cluster, name: str) -> None:
 
 
 def stopped(cluster: Cluster, name: str) -> Ended:
-    """How a party ended that had no room: in good order, and alone."""
+    """The end of a party without room: in good order, and alone."""
     ended = cluster.end(name)[name]
     assert ended.code == ExitCode.SHORTAGE, ended.err
     assert ended.error["kind"] == "TranscriptUnwritable"
@@ -45,7 +45,7 @@ def stopped(cluster: Cluster, name: str) -> Ended:
 
 
 def ends_well_after_all(cluster: Cluster, *names: str) -> None:
-    """With room they go on where they were, and nothing is lost."""
+    """With room they resume where they were, and nothing is lost."""
     ended = end_well(cluster)
     check_whole(cluster, ended)
     for name in names:
@@ -53,7 +53,7 @@ def ends_well_after_all(cluster: Cluster, *names: str) -> None:
 
 
 def test_who_has_no_room_for_its_transcript_stops_and_goes_on(tmp_path: Path) -> None:
-    """The curator, an owner, and the consumer: what was delivered is on record, and written in the end."""
+    """The curator, an owner, and the consumer: the delivery is on record, and written in the end."""
     with session(tmp_path / "session", "ask-all") as cluster:
         cluster.start_all()
         cluster.until(lambda: recorded_bytes(cluster, CURATOR) > UNDER_WAY, "some rounds")
@@ -82,7 +82,7 @@ def test_who_has_no_room_for_its_transcript_stops_and_goes_on(tmp_path: Path) ->
 
 
 def test_the_curator_has_no_room_for_sealed_boxes(tmp_path: Path) -> None:
-    """Then it has none for the digests of them either: a record that needs a box is not there without it."""
+    """It then has none for their digests either: a record that needs a box is not there without it."""
     large = {"acquisition.box_bytes": 8192}
     with session(tmp_path / "session", "sealed", large) as cluster:
         cluster.start_all()
@@ -99,7 +99,7 @@ def test_the_curator_has_no_room_for_sealed_boxes(tmp_path: Path) -> None:
 
 
 def fill(path: Path) -> None:
-    """Let a file take all the room that its disk has."""
+    """Let a file take all the room on its disk."""
     with path.open("wb", buffering=0) as file, suppress(OSError):
         while True:
             file.write(bytes(4096))

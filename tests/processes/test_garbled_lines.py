@@ -1,7 +1,7 @@
-"""A byte more on the line between a party and the curator costs a connection, and nobody the session.
+"""An extra byte on the line between a party and the curator costs a connection, but no session.
 
-ZMTP's framing is not authenticated: whoever is on the line can add a byte anywhere. CURVE notices, at the
-latest when a frame does not decrypt, and ZeroMQ ends the connection.
+ZMTP's framing is not authenticated: anybody on the line can add a byte anywhere. CURVE notices, at the latest
+when a frame does not decrypt, and ZeroMQ ends the connection.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def test_a_garbled_length_that_is_a_length_costs_no_round(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("inward", [True, False], ids=["a bid", "a broadcast"])
 def test_a_frame_that_is_taken_out_whole_costs_nobody_the_session(tmp_path: Path, inward: bool) -> None:
-    """CURVE numbers frames, and takes one with a gap before it: only the next one shows what is missing."""
+    """CURVE numbers frames, and accepts one after a gap: only the next one shows what is missing."""
     # On a busy machine an owner takes seconds for a bid; rounds that do not wait end before its fifth.
     changes = {"session.points": 12, "timeouts.round": 8.0, "timeouts.comeback": 60.0}
     seen: list[int] = []
@@ -204,7 +204,7 @@ def test_a_line_that_is_garbled_for_good_is_tried_less_and_less_and_as_ever_once
                 made: list[float] = []
 
                 def turn() -> bool:
-                    """A turn of both loops; whether a frame came through, both ways."""
+                    """A turn of both loops; returns whether a frame came through, both ways."""
                     if Happening.CONNECTED in dealer.happenings():
                         made.append(time.monotonic())
                         dealer.send(b"x" * 1_000)

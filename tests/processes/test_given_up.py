@@ -1,4 +1,4 @@
-"""A session without whom nothing goes on: it stops in order, and is given up."""
+"""A session that cannot go on without a missing party: it stops in order, and is given up."""
 
 from __future__ import annotations
 

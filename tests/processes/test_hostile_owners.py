@@ -34,14 +34,14 @@ Forge = Callable[[Frame, Bid], bytes]
 
 
 def sent(frame: Frame, message: Message | bytes) -> bytes:
-    """Another message, or its bytes, in the frame of the bid."""
+    """Another message, or its bytes, in the bid's frame."""
     return encode_frame(
         frame._replace(body=message if isinstance(message, bytes) else encode_message(message))
     )
 
 
 def bid_with(bid: Bid, **changes: object) -> Bid:
-    """A bid that is checked by nobody on this side."""
+    """A bid that nobody on this side checks."""
     return Bid.model_construct(**(dict(bid) | changes))
 
 

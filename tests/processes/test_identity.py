@@ -58,12 +58,12 @@ def simulated(cluster: Cluster) -> Bodies:
 
 
 def without_heads(found: Bodies) -> Bodies:
-    """All messages but those that tell a transcript's head, which depends on its salts and times."""
+    """All messages except those with a transcript's head, which depends on its salts and times."""
     return {key: sent for key, sent in found.items() if key[2] not in ("close", "farewell")}
 
 
 def recorded(cluster: Cluster) -> Bodies:
-    """What the parties' transcripts say, once it is sure that they agree on it."""
+    """The content of the parties' transcripts, after checking that they agree."""
     of_curator = bodies(cluster.records("curator"), "curator")
     others: Bodies = {}
     for name in cluster.names[1:]:
@@ -76,7 +76,7 @@ def recorded(cluster: Cluster) -> Bodies:
 
 
 def kept_by_curator(bid: bytes) -> bytes:
-    """A bid as the curator's transcript has it: of a box, the digest."""
+    """A bid as the curator's transcript has it: with digests of boxes."""
     without = without_box(decode_message(Direction.OWNER_TO_CURATOR, bid))
     return bid if without is None else encode_message(without)
 

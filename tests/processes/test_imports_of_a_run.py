@@ -1,4 +1,4 @@
-"""A launcher that imports while its parties have the session searches for libraries only after it."""
+"""A launcher that imports while its parties run the session searches for libraries only after it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.processes
 def test_no_library_is_searched_for_while_others_are_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The search holds the linker's lock and waits for the interpreter, which who loads a library holds."""
+    """The search holds the linker's lock and waits for the interpreter, which a loading thread holds."""
     happened: list[str] = []
 
     def late() -> None:

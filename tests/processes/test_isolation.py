@@ -1,4 +1,4 @@
-"""What a party's process can be seen to hold of the others', while a session runs and after it."""
+"""What a party's process visibly holds of the others', during a session and after it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROUNDS = 20
 
 @dataclass(frozen=True)
 class Seen:
-    """What the system tells of a process in mid-session."""
+    """What the system shows of a process in mid-session."""
 
     arguments: str
     environment: str

@@ -1,6 +1,6 @@
 """A curator that is killed at any moment never shows a release with two values.
 
-What owners were shown is in its transcript, byte for byte. Started again, it goes on from there.
+Its transcript has what owners were shown, byte for byte. It resumes from there.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CHANGES: dict[str, Any] = {
 
 
 def shown(cluster: Cluster) -> dict[int, set[bytes]]:
-    """The broadcasts that owners were sent, by round."""
+    """The broadcasts sent to owners, by round."""
     found: dict[int, set[bytes]] = defaultdict(set)
     for puppet in cluster.puppets:
         for message in puppet.heard:
@@ -56,7 +56,7 @@ def recorded(cluster: Cluster) -> dict[int, set[bytes]]:
 
 
 def kill(cluster: Cluster, *, after_round: int, seconds: float) -> None:
-    """Run a session until a round was broadcast and a moment has passed, and kill its curator."""
+    """Run a session until a moment after a round's broadcast, and kill its curator."""
     for name in ("consumer", *OWNERS):
         cluster.puppet(name)
     cluster.until(lambda: max(shown(cluster), default=0) >= after_round, f"round {after_round}")

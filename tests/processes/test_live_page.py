@@ -1,4 +1,4 @@
-"""The page of a session that runs, in headless Chromium: it follows, or keeps its place, and asks only us."""
+"""The page of a running session in headless Chromium: it follows, or keeps its place, and asks only us."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["browser", "pytestmark"]
 
 
 class Growing:
-    """A session of which tests let so much be written, and the server of its page."""
+    """A session of which tests let so much be written, and its page's server."""
 
     def __init__(self, place: Path) -> None:
         self._images = {
@@ -44,7 +44,7 @@ class Growing:
         self.server.serve(self.course.served)
 
     def grow(self, share: float, *parties: str) -> int:
-        """Have the parties write on; returns how many steps there are."""
+        """Let the parties write on; returns the number of steps."""
         for party in parties or tuple(self._images):
             ends = [end for _, end in record_spans(self._images[party])]
             path = self.run / "parties" / party / "state" / f"{party}.transcript"
@@ -129,7 +129,7 @@ def test_it_asks_its_own_server_and_nobody_else(browser: webdriver.Chrome, growi
 
 
 def test_a_session_that_was_over_goes_on(browser: webdriver.Chrome, growing: Growing) -> None:
-    """A party that ended early, and is started again, writes on: the page that said so follows it."""
+    """A party that ended early, and is restarted, writes on: the page follows it."""
     run = growing.run
     statuses = [CURATORS, replace(CURATORS, party="owner-0", role="owner")]
     first = growing.grow(0.5)

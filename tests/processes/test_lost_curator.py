@@ -1,4 +1,4 @@
-"""A curator that is gone, stopped, or never there: who ends with what."""
+"""A curator that is gone, stopped, or never there: who ends with which code."""
 
 from __future__ import annotations
 

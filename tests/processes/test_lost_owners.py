@@ -1,4 +1,4 @@
-"""Owners that are gone, stopped, or cannot be let in: who ends with what, and what the others do."""
+"""Owners that are gone, stopped, or refused: who ends with which code, and what the others do."""
 
 from __future__ import annotations
 

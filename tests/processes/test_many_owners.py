@@ -1,4 +1,4 @@
-"""`hushbid bench owners`: as many processes as owners on one machine, to the end, with records that hold."""
+"""`hushbid bench owners`: a process for each owner on one machine, to the end, with valid records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hushbid.transcripts.verification.session import verify_all
 def benched(
     place: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], *more: str
 ) -> Any:
-    """What the verb prints; it leaves no process."""
+    """The verb's output; it leaves no process."""
     before = {child.pid for child in psutil.Process().children(recursive=True)}
     arguments = ["bench", "owners", "--directory", str(place), *more]
     monkeypatch.setattr(sys, "argv", ["hushbid", *arguments])

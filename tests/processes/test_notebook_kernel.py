@@ -1,4 +1,4 @@
-"""hushbid in a notebook's own kernel: TAB, the bar, short forms and HTML of results, and an interruption."""
+"""hushbid in a notebook's own kernel: TAB, the bar, short forms and HTML of results, and interruption."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Kernel:
         self.manager, self.client = manager, client
 
     def ends(self, cell: str) -> list[dict[str, Any]]:
-        """The contents of what a cell shows, in order; each has `kind`, the type of its message."""
+        """What a cell shows, in order; each has `kind`, the type of its message."""
         return self.told(self.client.execute(cell))
 
     def told(self, asked: str, until: str = "") -> list[dict[str, Any]]:
@@ -49,7 +49,7 @@ class Kernel:
                 return found
 
     def completed(self, text: str) -> list[str]:
-        """What TAB offers at the end of the text."""
+        """TAB's offers at the end of the text."""
         reply: Any = self.client.complete(text, reply=True, timeout=SECONDS)
         matches: list[str] = reply["content"]["matches"]
         return matches
@@ -94,7 +94,7 @@ def test_a_session_shows_a_bar_and_then_its_judgement(kernel: Kernel) -> None:
 
 
 def test_a_session_that_is_interrupted_ends_and_the_kernel_goes_on(kernel: Kernel) -> None:
-    """As the stop button does it: by SIGINT to the kernel."""
+    """As with the stop button: by SIGINT to the kernel."""
     cell = "hushbid.simulate(hushbid.open_cluster('digits', settings={**ROUNDS, 'session.points': 900}))"
     asked = kernel.client.execute(cell)
     told = kernel.told(asked, until="update_display_data")

@@ -1,4 +1,4 @@
-"""What logs, statuses and metrics show of a session, and that nothing private is in them."""
+"""What logs, statuses and metrics show of a session, and that none of it is private."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Session:
     ended: dict[str, Ended] = field(default_factory=dict)
 
     def told(self) -> str:
-        """All that logs, status files and metrics said."""
+        """The whole output of logs, status files and metrics."""
         files = [self.state(name).read_text(encoding="utf-8") for name in PROCESSES]
         logs = [self.cluster.log(name) for name in PROCESSES]
         statuses = [repr(status) for status in self.statuses.values()]
@@ -79,7 +79,7 @@ class Session:
             self.cluster.start(name, HUSHBID_LOG_FORMAT="json", HUSHBID_METRICS=address)
 
     def look(self) -> None:
-        """See what can be seen, while a round is held open."""
+        """Collect what can be seen while a round is held open."""
         for name in PROCESSES:
             self.statuses[name] = Status.read(self.state(name))
             url = f"http://127.0.0.1:{self.ports[name]}/metrics"
@@ -99,7 +99,7 @@ PARAMETERS = [pytest.param(rule, marks=pytest.mark.slow if rule == "published" e
 
 @pytest.fixture(scope="module", params=PARAMETERS)
 def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    """A session in which an owner is killed and started again."""
+    """A session in which an owner is killed and restarted."""
     changes = {"session.points": ROUNDS, **RULES[request.param]}
     with Cluster(tmp_path_factory.mktemp("seen"), changes=changes) as cluster:
         session = Session(request.param, cluster, {name: free_port() for name in PROCESSES})
@@ -246,7 +246,7 @@ def test_every_line_is_an_event_of_the_list_with_its_fields(session: Session) ->
 
 
 def private_values(cluster: Cluster) -> dict[str, list[str]]:
-    """What nobody may read in logs, statuses and metrics, as it might be written."""
+    """Values that nobody may read in logs, statuses and metrics, in all notations."""
     data = {owner: cluster.dataset(owner) for owner in cluster.owners}
     data["D_v"] = cluster.dataset("consumer", "validation.npz")
     rows = np.concatenate([np.asarray(each.features, dtype=np.float64) for each in data.values()])
@@ -293,7 +293,7 @@ def test_nothing_private_is_told(session: Session) -> None:
 
 
 def test_no_line_and_no_metric_is_about_who_was_asked_or_won(session: Session) -> None:
-    """Owners are named by lines of their connection, and of bids that they owe as all do."""
+    """Owners are named only by lines about their connection, and about bids that all owe."""
     naming = {
         line["event"]
         for line in session.lines("curator")

@@ -1,4 +1,4 @@
-"""Owners and the consumer run on systems without POSIX's files, modes and locks; the curator says no."""
+"""Owners and the consumer run on systems without POSIX's files, modes and locks; the curator refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who watches a curator's progress and stops to read does not stop the session."""
+"""A watcher of a curator's progress that stops reading does not stop the session."""
 
 from __future__ import annotations
 

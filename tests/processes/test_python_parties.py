@@ -38,14 +38,14 @@ PLACES = {"transcript", "ledger", "data"}
 
 @dataclass
 class Parties:
-    """A session's parties as Python has them, each to be run in a thread of its own."""
+    """A session's parties in Python, each to be run in a thread of its own."""
 
     parties: dict[str, Any]
     told: dict[str, list[Progress]]
 
     @contextmanager
     def running(self, *but: str) -> Iterator[dict[str, Future[Any]]]:
-        """All but those that are named, in threads; whatever is left at the end is stopped."""
+        """All except the named ones, in threads; what is left at the end is stopped."""
         started = {name: party for name, party in self.parties.items() if name not in but}
         with ThreadPoolExecutor(len(started)) as pool:
             try:
@@ -117,7 +117,7 @@ def typed(cluster: Cluster) -> dict[str, Ended]:
 
 @pytest.fixture(scope="module")
 def called(cluster: Cluster, typed: dict[str, Ended]) -> tuple[Parties, dict[str, Any]]:
-    """The same session by Python, all parties in threads of this process."""
+    """The same session from Python, all parties in threads of this process."""
     parties = parties_of(cluster, state="python")
     return parties, parties.results()
 
@@ -216,7 +216,7 @@ def test_a_party_that_ends_gives_python_its_threads_and_handlers_back(
 
 
 def test_one_that_is_stopped_goes_on_where_it_was(cluster: Cluster, typed: dict[str, Ended]) -> None:
-    """By another thread, in the middle of a session, whose bytes stay what they were."""
+    """Another thread stops it in the middle of a session, whose bytes stay what they were."""
     reached, stopped = threading.Event(), threading.Event()
 
     def at_the_third(progress: Progress) -> None:

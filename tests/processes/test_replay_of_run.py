@@ -1,4 +1,4 @@
-"""The replay of a run has what its consumer's files tell: wanted rows, and the scores that results end."""
+"""The replay of a run shows the consumer's files: wanted rows, and scores that end in the results'."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def copied(run: Path, tmp_path: Path) -> Path:
-    """Its consumer's state directory, to be changed; rows are where they were."""
+    """Its consumer's state directory, to be changed; rows stay where they were."""
     return shutil.copytree(run / "parties" / CONSUMER / "state", tmp_path / "state")
 
 

@@ -363,7 +363,7 @@ def test_a_session_without_a_step_says_so(browser: webdriver.Chrome, facts: Fact
 
 
 def large() -> Facts:
-    """10,000 rounds of 200 owners: a broadcast and the bids of each, now and then without two owners."""
+    """10,000 rounds of 200 owners: a broadcast and the bids of each, sometimes without two owners."""
     numbers = [number for number in range(1, ROUNDS + 1) for _ in range(2)]
     steps = len(numbers)
     few = {i: tuple(range(4, OWNERS + 2)) for i in range(1, steps, 20)}
@@ -463,7 +463,7 @@ def test_a_large_session_stays_usable(browser: webdriver.Chrome, tmp_path: Path)
 def test_a_party_may_be_named_like_what_every_object_has(
     browser: webdriver.Chrome, facts: Facts, tmp_path: Path
 ) -> None:
-    """Of a party without a transcript the page asks what it knows, and every object has a `constructor`."""
+    """The page looks up a party without a transcript by name, and every object has a `constructor`."""
     parties = (*facts.parties[:2], "constructor", *facts.parties[3:])
     named = replace(facts, parties=parties, copies={CURATOR: facts.copies[CURATOR]})
     log(browser)

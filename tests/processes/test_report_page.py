@@ -1,4 +1,4 @@
-"""The report of a run, in headless Chromium: it draws everything, complains of nothing, and prints."""
+"""The report of a run, in headless Chromium: it draws everything, logs no complaint, and prints."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def open_page(browser: webdriver.Chrome, page: Path) -> None:
 
 
 def log(browser: webdriver.Chrome, kind: str = "browser") -> list[dict[str, Any]]:
-    """What was logged since the last call; of the browser, what its console says."""
+    """The lines logged since the last call, among them the browser's console."""
     entries: list[dict[str, Any]] = browser.get_log(kind)  # type: ignore[no-untyped-call]
     return entries
 
@@ -201,7 +201,7 @@ def test_plots_keep_their_height_when_the_window_changes(
 
 
 def heights(browser: webdriver.Chrome) -> dict[str, tuple[int, int]]:
-    """Of each plot: of its place in the page, and of what is drawn there."""
+    """For each plot, the height of its place in the page, and of its drawing."""
     found: dict[str, list[int]] = browser.execute_script(
         DEEP
         + """
@@ -228,7 +228,7 @@ def test_a_cell_of_the_map_says_what_it_means(browser: webdriver.Chrome, run: di
 
 
 def quality(browser: webdriver.Chrome, script: str) -> Any:
-    """What a script finds of `plot`, the one of the distances."""
+    """A script's finding about `plot`, that of the distances."""
     plot = "const plot = document.getElementById('plot-quality'); plot.scrollIntoView({ block: 'center' });"
     return browser.execute_script(f"{DEEP}{plot}{script}")
 
@@ -242,7 +242,7 @@ BUTTON = "return deep(plot, '[title]').find((button) => button.title === argumen
 
 
 def until(browser: webdriver.Chrome, met: Callable[[], bool]) -> None:
-    """Wait for what the page does with its next frames."""
+    """Wait for the page's next frames."""
     WebDriverWait(browser, PATIENCE).until(lambda _: met())
 
 

@@ -130,7 +130,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture
 def view(browser: webdriver.Chrome) -> Iterator[Any]:
-    """Sets the width and the colours of what is opened next."""
+    """Sets the width and the colours of pages opened next."""
 
     def set_to(width: int, scheme: str) -> None:
         metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}

@@ -1,4 +1,4 @@
-"""Starting a party again by hand: it goes on, tells how the session ended, or says why it does neither."""
+"""Restarting a party by hand: it goes on, tells how the session ended, or says why it does neither."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def begin(cluster: Cluster) -> None:
 
 
 def stop(cluster: Cluster, name: str, number: signal.Signals) -> None:
-    """Tell a party to stop, and hear what it says of it."""
+    """Tell a party to stop, and return what it says."""
     cluster.signal(name, number)
     ended = cluster.end(name)[name]
     assert ended.code == ExitCode.FAILED
@@ -39,7 +39,7 @@ def stop(cluster: Cluster, name: str, number: signal.Signals) -> None:
 
 
 def start_again(cluster: Cluster, name: str) -> None:
-    """Start a party, and wait for its loop: before that, a signal ends its process as it ends any."""
+    """Start a party, and wait for its loop: before that, a signal ends its process like any other."""
     before = recorded_bytes(cluster, name)
     cluster.start(name)
     cluster.until(lambda: recorded_bytes(cluster, name) > before, f"{name} to go on")
@@ -53,7 +53,7 @@ def kill_all(cluster: Cluster) -> None:
 
 @pytest.fixture(scope="module")
 def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A sealed session, all parties of which were killed; tests work on copies of what they left."""
+    """A sealed session whose parties were all killed; tests work on copies of their files."""
     with session(tmp_path_factory.mktemp("interrupted") / "session", "sealed") as cluster:
         begin(cluster)
         kill_all(cluster)
@@ -62,7 +62,7 @@ def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def over(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, dict[str, Ended]]]:
-    """A sealed session that has ended well, and what its parties told."""
+    """A sealed session that has ended well, and its parties' output."""
     with session(tmp_path_factory.mktemp("over") / "session", "sealed", SHORT) as cluster:
         cluster.start_all()
         yield cluster, end_well(cluster)
@@ -79,7 +79,7 @@ def copied(cluster: Cluster, name: str, tmp_path: Path) -> Path:
 
 
 def contents(directory: Path) -> dict[str, bytes]:
-    """What a party's state directory holds, but for its status and its lock, which are the last process's."""
+    """The content of a party's state directory, except its status and lock, which are the last process's."""
     paths, passing = (directory / "state").iterdir(), (SUFFIX, ".lock")
     return {path.name: path.read_bytes() for path in paths if path.suffix not in passing}
 
@@ -195,7 +195,7 @@ def test_all_parties_together_go_on_and_what_a_crash_left_of_a_record_is_cut_off
 
 
 def test_a_curator_that_lost_records_is_found_out(tmp_path: Path) -> None:
-    """It cannot know what it has forgotten; who has heard it, does."""
+    """It cannot know what it has forgotten; parties that heard it do."""
     with session(tmp_path / "session", "ask-all") as cluster:
         begin(cluster)
         cluster.signal(CURATOR, signal.SIGKILL)
@@ -211,7 +211,7 @@ def test_a_curator_that_lost_records_is_found_out(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [CURATOR, OWNER, CONSUMER])
 def test_a_session_that_is_over_is_told_of_again(over: tuple[Cluster, dict[str, Ended]], name: str) -> None:
-    """Without any of the others, and to the same figures."""
+    """Without any of the others, and with the same figures."""
     cluster, ended = over
     before = contents(cluster.directory(name))
     again = cluster.start_in(cluster.directory(name), name)

@@ -1,4 +1,4 @@
-"""One party on this machine, as people start it: by options, by variables, by `hushbid`; what it prints."""
+"""One party on this machine, as people start it: by options, variables, or `hushbid`; and its output."""
 
 from __future__ import annotations
 

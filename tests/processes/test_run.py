@@ -55,7 +55,7 @@ class Seen:
 
 @dataclass
 class Run:
-    """A run that was started; what it says goes to files."""
+    """A started run, whose output goes to files."""
 
     process: PartyProcess
     said: Path
@@ -75,7 +75,7 @@ class Watched(Ended):
 
 
 def start(cluster: Path, directory: Path, *settings: str, anew: bool = False, rehearsal: bool = False) -> Run:
-    """``hushbid run``, forked with its parties (`ForkedProcess`); `anew`: each of them is a new Python."""
+    """``hushbid run``, forked with its parties (`ForkedProcess`); `anew`: each is a new Python."""
     arguments = ["run", str(cluster), "--directory", str(directory), "--json"]
     arguments += [] if rehearsal else ["--no-rehearsal"]
     for setting in settings:
@@ -99,7 +99,7 @@ def start(cluster: Path, directory: Path, *settings: str, anew: bool = False, re
 
 
 def look(launcher: psutil.Process, seen: dict[int, Seen], *, files: bool = False) -> None:
-    """Note what the parties' processes show of themselves now: they are forked from the launcher's child."""
+    """Note what the parties' processes show now: they are forked from the launcher's child."""
     for child in launcher.children(recursive=True):
         try:
             if Path(child.cwd()).parent.name != "parties":
@@ -316,7 +316,7 @@ SEEDED = ("session.allow_nonprivate=true", "noise.source=simulated", "noise.seed
 
 @pytest.fixture(scope="module")
 def seeded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Watched, dict[str, Any]]:
-    """A run whose noise is told, and its simulation: it settles privately, and draws its seed set."""
+    """A run with known noise, and its simulation: it settles privately, and draws its seed set."""
     settings = (*SETTLED, "consumer.seed_points=30", *SEEDED)
     found = watch(start(DIGITS, tmp_path_factory.mktemp("seeded") / "runs", *settings))
     assert found.code == 0, found.err
@@ -577,7 +577,7 @@ def test_an_interrupted_run_leaves_no_process_and_whole_transcripts(
 
 
 def test_a_run_that_is_killed_takes_its_parties_with_it(long_run: Begun, tmp_path: Path) -> None:
-    """They would go on, charge and buy with nobody to tell of it; so they stop, as when they are told to."""
+    """Otherwise they would go on, charge and buy, with nobody to report to."""
     run, parties = long_run
     run.process.kill()
     assert len(parties) == len(SMALL)

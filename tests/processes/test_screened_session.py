@@ -1,4 +1,4 @@
-"""A session that broadcasts the release by which its owners were screened: paid once, and the same bytes."""
+"""A session that broadcasts the release by which its owners were screened: paid once, the same bytes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KEPT = "validation.target"
 
 
 def hushbid(cluster: Cluster, party: str, *arguments: str) -> dict[str, Any]:
-    """Run a verb to its end in a party's directory, as the command line does; what it says as JSON."""
+    """Run a verb to its end in a party's directory, as the command line does; returns its JSON."""
     said = io.StringIO()
     with (
         contextlib.chdir(cluster.directory(party)),

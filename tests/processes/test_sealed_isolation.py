@@ -1,8 +1,8 @@
-"""What the curator of a sealed session can be seen to hold: no raw point, no label, no D_v, no map.
+"""What the curator of a sealed session holds: no raw point, no label, no D_v, no map.
 
-Everything that a curator has is looked through while it has most, before the receipt: its state directory,
-every frame that it was sent or that it sent, and the memory of its process. The same search finds points and
-labels with a curator that is handed them.
+Everything that a curator has is searched when it has most, before the receipt: its state directory, every
+frame to and from it, and its process's memory. The same search finds points and labels with a curator that is
+handed them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ CHANGES: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Session:
-    """A session that is over, and what its curator held before the receipt."""
+    """A finished session, and what its curator held before the receipt."""
 
     cluster: Cluster
     ended: dict[str, Ended]
@@ -57,7 +57,7 @@ class Session:
 
 
 def furnish(cluster: Cluster) -> dict[str, np.ndarray[Any, Any]]:
-    """Give every party rows and labels that can be told from everything else; by "party" or "party file"."""
+    """Give every party distinctive rows and labels; by "party" or "party file"."""
     rng = np.random.default_rng(5)
     rows = {}
     files = {owner: cluster.directory(owner) / "data.npz" for owner in cluster.owners}
@@ -80,7 +80,7 @@ def label(name: str, row: int) -> str:
 
 
 def memory_of(process: int) -> bytes:
-    """What a process can write to: its heap, stacks and arrays; nothing where the system forbids it."""
+    """The writable memory of a process: heap, stacks and arrays; empty where the system forbids it."""
     found = []
     try:
         with (
@@ -163,7 +163,7 @@ PLACES: dict[str, Callable[[Session], bytes]] = {
 
 
 def rows_and_labels(session: Session) -> dict[str, list[bytes]]:
-    """What must not be found, by what it is."""
+    """What must not be found, by kind."""
     cluster = session.cluster
     wanted: dict[str, list[bytes]] = {"rows": [], "labels": []}
     sources = {owner: cluster.dataset(owner) for owner in cluster.owners}
@@ -178,7 +178,7 @@ def rows_and_labels(session: Session) -> dict[str, list[bytes]]:
 
 
 def count(kept: bytes, wanted: dict[str, list[bytes]]) -> dict[str, int]:
-    """How many of these are there, by what they are."""
+    """How many of these occur, by kind."""
     # What begins with zeros is as certain without them, and then differs more from memory that is empty.
     texts = {text.lstrip(b"\0") for each in wanted.values() for text in each}
     there = those_in(kept, texts)
@@ -186,7 +186,7 @@ def count(kept: bytes, wanted: dict[str, list[bytes]]) -> dict[str, int]:
 
 
 def secrets_of_the_map(session: Session) -> dict[str, list[bytes]]:
-    """The seed that the consumer drew, and the digest of the map that it makes."""
+    """The seed that the consumer drew, and the digest of its map."""
     (released,) = [
         item
         for record in session.cluster.records("consumer")

@@ -29,7 +29,7 @@ PARTIES = ("curator", "consumer", "north", "south")
 
 
 class Machines:
-    """Four machines, as far as files go: nothing is shared but what somebody sends."""
+    """Four machines, as far as files go: nothing is shared except what somebody sends."""
 
     def __init__(self, place: Path) -> None:
         self.place = place
@@ -56,7 +56,7 @@ class Machines:
         shutil.copy(self.of(sender) / file, self.of(receiver) / file)
 
     def hushbid(self, party: str, *arguments: str) -> dict[str, Any]:
-        """Run a verb to its end on a party's machine, as the command line does; what it says as JSON."""
+        """Run a verb to its end on a party's machine, as the command line does; returns its JSON."""
         said = io.StringIO()
         with (
             contextlib.chdir(self.of(party)),
@@ -92,7 +92,7 @@ class Machines:
             time.sleep(0.02)
 
     def end(self, party: str) -> dict[str, Any]:
-        """Wait for a party's end; what it says as JSON, with its exit code."""
+        """Wait for a party's end; returns its JSON and its exit code."""
         code = self.processes[party].wait(PATIENCE)
         found: dict[str, Any] = json.loads((self.of(party) / "out").read_text(encoding="utf-8"))
         return found | {"code": code}
@@ -106,7 +106,7 @@ class Machines:
     # -- what people do, in their order ---------------------------------------------------------------
 
     def collect_keys(self) -> None:
-        """Every party makes its key and asks for its place; the curator's operator approves them all."""
+        """Every party makes its key and requests a place; the curator's operator approves them all."""
         self._write_session()
         told = []
         for party in PARTIES:
@@ -151,7 +151,7 @@ class Machines:
         self.send("curator", "consumer.invitation", "consumer")
 
     def own(self, party: str) -> tuple[str, ...]:
-        """What a party is started with, and what its preflight is given."""
+        """A party's options, for its start and its preflight."""
         if party == "curator":
             return ("--session", "session.toml", "--config", "curator.toml")
         if party == "consumer":

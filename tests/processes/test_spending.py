@@ -1,4 +1,4 @@
-"""Processor time of processes that run is read from outside, with that of what they started."""
+"""Processor time of running processes is read from outside, with that of what they started."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ child.communicate(b"\\n")
 
 @pytest.fixture
 def parent() -> Iterator[subprocess.Popen[bytes]]:
-    """A process with a child, each of which uses as much processor time and then waits."""
+    """A process with a child, which both use as much processor time and then wait."""
     with subprocess.Popen([sys.executable, "-c", PARENT], stdin=subprocess.PIPE) as process:
         yield process
         process.communicate(b"\n")

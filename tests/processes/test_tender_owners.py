@@ -1,4 +1,4 @@
-"""Owners of a tender that come and go: nobody has to be online together."""
+"""Owners of a tender that come and go: they need not be online together."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from tests.processes.cluster import PATIENCE, Cluster
 
 @pytest.fixture
 def watch(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """`hushbid status --watch --web` of a run that is not there yet."""
+    """`hushbid status --watch --web` of a run that does not exist yet."""
     command = [sys.executable, "-m", "hushbid", "status", "--watch", "--web", "--json"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HUSHBID_")}
     process = subprocess.Popen(
@@ -45,7 +45,7 @@ def watch(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def line(watch: subprocess.Popen[str]) -> dict[str, Any]:
-    """What it says next; if it has ended instead, why."""
+    """Its next line; if it has ended instead, why."""
     assert watch.stdout is not None
     text = watch.stdout.readline()
     assert text, watch.communicate()

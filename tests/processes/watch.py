@@ -1,4 +1,4 @@
-"""What a curator's process takes of the machine."""
+"""The machine's resources that a curator's process uses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Watch"]
 
 
 class Watch:
-    """Looks at the curator's process."""
+    """Samples the curator's process."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._place = Path("/proc") / str(cluster.processes["curator"].pid)
@@ -21,7 +21,7 @@ class Watch:
         return int((self._place / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
     def processor_seconds(self) -> float:
-        """Of all its threads."""
+        """Processor seconds of all its threads."""
         fields = (self._place / "stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

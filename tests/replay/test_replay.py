@@ -133,7 +133,7 @@ def test_a_directory_stands_for_the_transcripts_that_it_has(
 
 
 def forged(path: Path, place: Path, change: Callable[[int, str, dict[str, Any]], None]) -> Path:
-    """A copy with other contents and a chain that holds."""
+    """A copy with other contents and a valid chain."""
     there = read_transcript(path)
     lead, head = encode_header(there.header)
     image = bytearray(lead)
@@ -162,7 +162,7 @@ def forged(path: Path, place: Path, change: Callable[[int, str, dict[str, Any]],
 def test_a_copy_with_another_chain_and_the_same_contents_replays_up_to_its_signed_head(
     recorded: Callable[..., Path], tmp_path: Path, party: str
 ) -> None:
-    """The control: it is contents that are compared. Only the head that was signed tells of the chain."""
+    """The control: contents are compared. Only the signed head shows another chain."""
     copy = forged(transcript(recorded(), party), tmp_path, lambda _number, _kind, _fields: None)
     with pytest.raises(ReplayDivergence, match="another head of the transcript"):
         replayed(copy)

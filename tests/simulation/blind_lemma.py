@@ -1,8 +1,8 @@
 """The game of `tests.simulation.lemma` under the rule `blind`, with all parties' machines together.
 
-The consumer's, the curator's and the owners' machines play, and their numerics, with real masks and real
-encryption of broadcasts. Only what costs time and decides nothing is a stand-in: boxes are not sealed, and a
-signature is one of two constants (`cheap_keys`). Releases are fixed: the consumer's weights are the case's.
+The consumer's, the curator's and the owners' machines and numerics play, with real masks and really encrypted
+broadcasts. Only what costs time and decides nothing is replaced: boxes are not sealed, and a signature is one
+of two constants (`cheap_keys`). Releases are fixed: the consumer's weights are the case's.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ GARBAGE = b"\xff"
 
 
 def cheap_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have boxes lie open, signatures be constants, and a point be its own φ."""
+    """Leave boxes open, make signatures constants, and let a point be its own φ."""
 
     def signed(_statement: bytes, signature: bytes, _key: Any) -> bool:
         return signature == SIGNED
@@ -104,12 +104,10 @@ def cheap_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class _Peer:
-    """A machine that speaks with the curator of a bench, and its numerics.
+    """A machine that talks to the curator of a bench, and its numerics.
 
     Args:
-        bench: The curator that it plays with.
-        name: Its name.
-        machine: Its machine.
+        bench: The curator.
         perform: Its numerics; None as outcome: the effect waits, or has none.
     """
 
@@ -137,7 +135,7 @@ class _Peer:
                 self.step(outcome)
 
     def hear(self, frame: Send) -> None:
-        """A frame of the curator's comes."""
+        """Take a frame of the curator's."""
         way = Direction.CURATOR_TO_CONSUMER if self.name == CONSUMER else Direction.CURATOR_TO_OWNER
         message = decode_message(way, frame.body)
         acknowledged = 0 if frame.sequence == CONTROL_SEQUENCE else self.machine.links[CURATOR].sent
@@ -145,10 +143,10 @@ class _Peer:
 
 
 class Together(CuratorBench):
-    """The three roles' machines. What the consumer says comes at once, what owners say when a test wants it.
+    """The three roles' machines. The consumer's messages arrive at once, owners' when a test wants it.
 
     Attributes:
-        entered: What entered the total that releases are made of: how often each φ.
+        entered: How often each φ entered the total that releases are made of.
     """
 
     consumer_table: TransitionTable[ConsumerMachine] = BLIND
@@ -200,13 +198,13 @@ class Together(CuratorBench):
             self.players[frame.peer].hear(frame)
 
     def say(self, peer: str, message: Message) -> tuple[Effect, ...]:
-        """A peer says something, and the consumer answers what comes of it."""
+        """Let a peer send a message, and the consumer answer the result."""
         effects = super().say(peer, message)
         self._settle()
         return effects
 
     def fire(self, name: str) -> None:
-        """The timer of that name runs out."""
+        """Let the timer of that name run out."""
         super().fire(name)
         self._settle()
 
@@ -219,7 +217,7 @@ class Together(CuratorBench):
         self._settle()
 
     def enrol(self, peers: Any = None) -> None:
-        """Start, and let all come, and be ready."""
+        """Start, and let all arrive and be ready."""
         self.step(Started())
         self._settle()
         for name in self.session.owners:
@@ -235,7 +233,7 @@ class Together(CuratorBench):
         self._settle()
 
     def _settle(self) -> None:
-        """Carry what is on its way between curator and consumer."""
+        """Carry the frames between curator and consumer."""
         while self._to_consumer or self._peer.said:
             if self._to_consumer:
                 self._peer.hear(self._to_consumer.popleft())
@@ -250,7 +248,7 @@ class Together(CuratorBench):
 def consumer_numerics(
     session: Session, keys: BlindKeys, kind: type[BlindConsumerNumerics]
 ) -> BlindConsumerNumerics:
-    """A consumer's numerics with the map that is played with."""
+    """A consumer's numerics with the game's map."""
     noise, rows = SimulatedNoise(0, CONSUMER), Dataset.from_arrays("rows", np.zeros((3, 4)))
     numerics = kind(
         session,
@@ -266,7 +264,7 @@ def consumer_numerics(
 
 
 class Checks(BlindConsumerNumerics):
-    """Compares nothing with D_v, which is not what is played for."""
+    """Compares nothing with D_v, which is not part of the game."""
 
     def _distances(self) -> None:
         return None
@@ -307,7 +305,6 @@ class BlindPlayer(_Peer):
         return self.numerics.perform(effect)
 
     def answer(self, broadcast: SealedBroadcast) -> BlindBid:
-        """Its bid."""
         (bid,) = self.said
         self.said.clear()
         assert isinstance(bid, BlindBid)
@@ -316,7 +313,7 @@ class BlindPlayer(_Peer):
 
 
 class _Lies(BlindOwnerNumerics):
-    """What a `Liar` bids in the place of its points' boxes and scores."""
+    """A `Liar`'s bids in place of its points' boxes and scores."""
 
     def _bid(self, effect: ScoreBlind) -> BlindScored:
         honest = super()._bid(effect)
@@ -350,7 +347,7 @@ def another_score(score: int, rng: np.random.Generator) -> bytes:
 
 
 class Liar(BlindPlayer):
-    """An attacker that sends void boxes and wrong scores, by what it is shown and its points alone."""
+    """An attacker that sends void boxes and wrong scores, based on what it is shown and its points alone."""
 
     numerics_type = _Lies
 
@@ -368,17 +365,17 @@ def play_blind(
     honest: type[BlindPlayer] = BlindPlayer,
     bench: type[Together] = Together,
 ) -> list[Counter[bytes]]:
-    """Play a case out.
+    """Play a case.
 
     Args:
-        case: What is fixed.
+        case: The fixed part.
         with_extra: Whether x is there.
-        attacker: What all owners but x's are.
-        honest: What x's owner is.
+        attacker: The type of all owners except x's.
+        honest: The type of x's owner.
         bench: Curator and consumer.
 
     Returns:
-        Of every release after a round, and of the last round: how often each φ is in its sum.
+        For every release after a round, and for the last round: how often each φ is in its sum.
     """
     played = bench(case)
     for owner_name, features in case.data.items():

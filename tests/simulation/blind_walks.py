@@ -1,4 +1,4 @@
-"""Random walks through the machines of owners and consumer under `blind`; the curator does what it likes."""
+"""Random walks through the machines of owners and consumer under `blind`; the curator does anything."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ class BlindConsumerWalk(ConsumerWalk):
 
 
 class UnlinkedConsumerWalk(BlindConsumerWalk):
-    """Boxes are in places of their numbers."""
+    """Boxes are in the places of their numbers."""
 
     table = UNLINKED
     buying = UnlinkedBuying
@@ -264,15 +264,15 @@ class UnlinkedConsumerWalk(BlindConsumerWalk):
 
 
 def unlinked_consumer_walk(seed: int, toward: Collection[Edge] = ()) -> Walk:
-    """One life of a consumer whose curator cannot link; it tends `toward` rows of the table."""
+    """One life of a consumer whose curator cannot link, which heads `toward` rows of the table."""
     return UnlinkedConsumerWalk(seed, toward).run(steps=240)
 
 
 def blind_owner_walk(seed: int, toward: Collection[Edge] = ()) -> Walk:
-    """One owner's life; it tends `toward` rows of the table."""
+    """One owner's life, which heads `toward` rows of the table."""
     return BlindOwnerWalk(seed, toward).run()
 
 
 def blind_consumer_walk(seed: int, toward: Collection[Edge] = ()) -> Walk:
-    """One consumer's life; it tends `toward` rows of the table."""
+    """One consumer's life, which heads `toward` rows of the table."""
     return BlindConsumerWalk(seed, toward).run(steps=120)

@@ -1,4 +1,4 @@
-"""What an owner commits to, at a bench where nobody has rows."""
+"""Owners' commitments, at a bench where nobody has rows."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["commitment_of", "commitment_to"]
 
 
 def commitment_of(bench: CuratorBench, owner: str, **changes: Any) -> Commitment:
-    """An owner's commitment to rows of its own; it signed it."""
+    """An owner's signed commitment to rows of its own."""
     root = bytes([bench.machine.seats[owner].rank + 1]) * 32
     commitment = commitment_to(bench.opened, owner, root)
     return commitment.model_copy(update=changes)
 
 
 def commitment_to(session: Session, owner: str, root: bytes) -> Commitment:
-    """What an owner signs of a root."""
+    """An owner's signed commitment to a root."""
     statement = rows_statement(session.identifier, owner, session.commitment_depth, root)
     return Commitment(root=root, signature=sign(statement, session.simulated_identity(owner).signing))

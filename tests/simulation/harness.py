@@ -1,11 +1,11 @@
-"""A curator's machine with a test in the place of everybody else: network, clock, numerics and peers.
+"""A curator's machine, with a test in place of network, clock, numerics and peers.
 
-The sessions here have as many raw columns as features, and a raw point *is* its φ (int16). So a test
-chooses φ directly, and recomputing features is `np.stack`. With d = 4 the paired map's circles hold the
-few points of `corners`, all of which the map admits, and whose scores tie all the time.
+Sessions here have as many raw columns as features, and a raw point *is* its φ (int16). So a test chooses φ
+directly, and recomputing features is `np.stack`. With d = 4 the paired map's circles hold the few points of
+`corners`, all of which the map admits, and whose scores tie all the time.
 
-Where the rule is `sealed`, a box is padding and a signature is one of two constants, `SIGNED` and `FORGED`:
-what makes and checks real ones is the numerics' part.
+Under `sealed`, a box is padding and a signature is one of two constants, `SIGNED` and `FORGED`: numerics make
+and check real ones.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ FAREWELL = Farewell(head=HEAD_SIGNED.head, signature=HEAD_SIGNED.signature)
 
 
 def farewell_of(session: Session, peer: str) -> Farewell:
-    """A peer's farewell, with its own signature of the head of a transcript that nobody keeps."""
+    """A peer's farewell, with its own signature of a transcript's head that nobody keeps."""
     statement = head_statement(session.identifier, peer, HEAD_SIGNED.head)
     signature = sign(statement, session.simulated_identity(peer).signing)
     return Farewell(head=HEAD_SIGNED.head, signature=signature)
@@ -163,7 +163,7 @@ def session_file(
     labels: Mapping[str, Any] | None = None,
     **rule_parameters: Any,
 ) -> SessionFile:
-    """A session on loopback, without keys, and with noise that can be repeated; one point a round."""
+    """A session on loopback, without keys, and with repeatable noise; one point a round."""
     return SessionFile.model_validate(
         {
             "session": SessionSection(
@@ -236,7 +236,7 @@ def candidate_of(features: Features, point: Features | None = None) -> Candidate
 def sealed_candidate_of(
     features: Features, session: Session, *, signature: bytes = SIGNED
 ) -> SealedCandidate:
-    """A point as it is handed over where it is sealed, in a box of the right size that holds nothing."""
+    """A sealed point as it is handed over, in a box of the right size that holds nothing."""
     held = np.array(features, dtype=np.int16)
     held.flags.writeable = False
     box = bytes(session.box_length)
@@ -279,7 +279,7 @@ class CuratorBench:
     # -- events -----------------------------------------------------------------------------------
 
     def step(self, event: Event) -> tuple[Effect, ...]:
-        """One step, and a second one if it asks for a signature, which costs no time."""
+        """One step, and a second one if it asks for a signature, which takes no time."""
         effects = self.take(event)
         return effects + self.take(HEAD_SIGNED) if SignHead() in effects else effects
 
@@ -312,7 +312,7 @@ class CuratorBench:
         self.had[frame.peer] = max(self.had.get(frame.peer, 0), frame.sequence)
 
     def received(self, peer: str, message: Message, **changes: Any) -> Received:
-        """The frame that a peer would send next."""
+        """The next frame of a peer's."""
         control = isinstance(message, CONTROL)
         values: dict[str, Any] = {
             "peer": peer,
@@ -324,18 +324,18 @@ class CuratorBench:
         return Received(**(values | changes))
 
     def say(self, peer: str, message: Message) -> tuple[Effect, ...]:
-        """A peer says something; it counts as said only if the machine takes it."""
+        """Let a peer send a message; it counts as sent only if the machine accepts it."""
         event = self.received(peer, message)
         effects = self.step(event)
         self.sent[peer] = max(self.sent.get(peer, 0), event.sequence)
         return effects
 
     def say_farewell(self, peer: str) -> tuple[Effect, ...]:
-        """A peer leaves, with its signature."""
+        """Let a peer leave, with its signature."""
         return self.say(peer, farewell_of(self.opened, peer))
 
     def offend(self, peer: str, message: Message) -> RemoteProtocolError:
-        """A peer says something that has to be refused: the refusal, after the driver's follow-up."""
+        """Let a peer send what must be refused; returns the refusal, after the driver's follow-up."""
         event = self.received(peer, message)
         try:
             self.step(event)
@@ -347,7 +347,7 @@ class CuratorBench:
         raise AssertionError(f"{message.kind} was taken")
 
     def hello(self, peer: str, **changes: Any) -> Hello:
-        """What a peer says first, on every connection."""
+        """A peer's first message on every connection."""
         values: dict[str, Any] = {
             "versions": (self.opened.protocol_version,),
             "role": "consumer" if peer == CONSUMER else "owner",
@@ -360,7 +360,7 @@ class CuratorBench:
         return Hello(**(values | changes))
 
     def target(self, seed_size: int = 2, **changes: Any) -> Target:
-        """A target; what it says matters little, since tests release the weights."""
+        """A target; its content matters little, since tests release the weights."""
         values: dict[str, Any] = {
             "embedding": np.zeros(DIMENSION),
             "size": 3,
@@ -372,13 +372,13 @@ class CuratorBench:
         return Target(**(values | changes))
 
     def receipt(self, part: int, *disputed: int) -> Receipt:
-        """The consumer's receipt of a part of which it disputes the points at these places."""
+        """The consumer's receipt of a part, which disputes the points at these places."""
         bits = np.zeros(len(self.machine.ending.parts[part - 1].purchases), dtype=np.uint8)
         bits[list(disputed)] = 1
         return Receipt(part=part, disputed=np.packbits(bits).tobytes())
 
     def enrol(self, peers: Iterable[str] | None = None) -> None:
-        """Start, and let these (or all) come, and be ready; the consumer sends its target first."""
+        """Start, and let these (or all) arrive and be ready; the consumer sends its target first."""
         self.step(Started())
         self.say(CONSUMER, self.hello(CONSUMER))
         self.say(CONSUMER, self.target())
@@ -394,16 +394,16 @@ class CuratorBench:
         self.step(Returned(peer))
 
     def gone(self, peer: str) -> None:
-        """A peer is lost, and does not come back for as long as it is waited for."""
+        """Lose a peer, which does not come back while it is waited for."""
         self.lost(peer)
         self.fire("comeback")
 
     def restart(self) -> None:
-        """The curator's process ends, and starts again from its transcript."""
+        """End the curator's process, and restart it from its transcript."""
         self.step(Restarted())
 
     def fire(self, name: str) -> None:
-        """The timer of that name runs out."""
+        """Let the timer of that name run out."""
         timer = self.timers[name]
         self.now = max(self.now, timer.due)
         self.step(TimerFired(name, timer.attempt))
@@ -417,7 +417,7 @@ class CuratorBench:
             self.say_farewell(peer)
 
     def job(self, kind: type[Effect]) -> Effect:
-        """Take the oldest computation, which is of that kind."""
+        """Take the oldest computation, which must be of that kind."""
         effect = self.jobs.pop(0)
         assert type(effect) is kind, f"{effect.KIND} is due, not {kind.KIND}"
         return effect
@@ -443,7 +443,7 @@ class CuratorBench:
         self.step(WeightsComputed(effect.round, weights))
 
     def verify(self) -> None:
-        """Recompute the features of the points that were handed over, or see who signed sealed ones."""
+        """Recompute the features of points handed over, or check who signed sealed ones."""
         effect = self.job(CheckCandidates)
         assert isinstance(effect, CheckCandidates)
         candidates = [parcel.brought.at(place) for parcel in effect.parcels for place in range(len(parcel))]
@@ -459,7 +459,6 @@ class CuratorBench:
     # -- what came of it ----------------------------------------------------------------------------
 
     def last(self, peer: str) -> Message:
-        """The last message to a peer."""
         return self.inbox[peer][-1]
 
     @property
@@ -468,11 +467,11 @@ class CuratorBench:
         return [win.candidate.features.tobytes() for win in self.machine.ledger.wins]
 
     def candidate(self, features: Features) -> Candidate | SealedCandidate:
-        """A point as the session's rule has it handed over."""
+        """A point as it is handed over under the session's rule."""
         return sealed_candidate_of(features, self.opened) if self.rule.sealed else candidate_of(features)
 
     def score(self, features: npt.NDArray[np.int16], weights: Weights) -> int:
-        """Of a point under a broadcast weight, in Python's integers."""
+        """A point's score under a broadcast weight, in Python's integers."""
         place = tuple(features.tolist())
         if place not in self._coordinates:
             jitter = self.opened.jitter
@@ -559,11 +558,11 @@ class Player:
         return self.handles.setdefault(row, len(self.handles) + 1)
 
     def best(self, weights: Weights) -> int | None:
-        """Its first point in the total order, of those that it still has."""
+        """Its first remaining point in the total order."""
         return next(iter(self.first(weights, 1)), None)
 
     def first(self, weights: Weights, count: int) -> list[int]:
-        """Its first points in the total order, of those that it still has."""
+        """Its first remaining points in the total order."""
 
         def place(row: int) -> tuple[int, bytes, int]:
             return -self.bench.score(self.features[row], weights), self.bytes[row], row
@@ -571,7 +570,6 @@ class Player:
         return sorted(self.left, key=place)[:count]
 
     def answer(self, broadcast: Broadcast) -> Bid | Batch:
-        """Its bid."""
         if self.bench.session.batch > 1 or self.bench.rule.herds:
             return self.answer_with(broadcast, self.bench.session.batch)
         row = self.best(broadcast.weights)
@@ -591,7 +589,7 @@ class Player:
         return self.bench.batch(broadcast.round, points, broadcast.weights)
 
     def offer(self, ask: Ask) -> Offer:
-        """The point that it is asked for."""
+        """The requested point."""
         row = self.last_bid
         assert self.number(row) == int(ask.handle[0])
         self.left.remove(row)

@@ -1,8 +1,8 @@
-"""The game behind the lemma of DESIGN §1: fixed releases, one record more, and what S differs by.
+"""The game behind the lemma of DESIGN §1: fixed releases, one more record, and by what S differs.
 
-A case fixes the broadcast weights, who bids late or is gone when, and in which order bids arrive. It is
-played twice with the real curator machine: with D, and with D' = D + {x}. Then S' is S, or S with at most
-one point put in the place of another.
+A case fixes the broadcast weights, who bids late or is gone when, and the order of bids. It is played twice
+with the real curator machine: with D, and with D' = D + {x}. Then S' is S, or S with at most one point
+replaced by another.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ LABELLED = np.array([np.frombuffer(features, dtype=np.int16) for features in LAB
 
 @dataclass(frozen=True)
 class Case:
-    """What is fixed while one record is added."""
+    """The fixed part of a game, to which one record is added."""
 
     data: Mapping[str, Features]
     extra: Features
@@ -107,7 +107,7 @@ class Case:
 
     @property
     def wishes(self) -> dict[str, Any] | None:
-        """What the session file says of prices and caps."""
+        """The session file's prices and caps."""
         if not self.prices and not self.caps:
             return None
         return {"prices": dict(zip(sorted(self.data), self.prices, strict=False)), "caps": self.caps}
@@ -123,7 +123,7 @@ class KeepsAbsentOwnersPool(Pool):
 
 
 class TiesByArrival(Pool):
-    """A broken control: of equal scores, the point that came first wins."""
+    """A broken control: among equal scores, the point that came first wins."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class TiesByArrival(Pool):
 
 
 class RestsTheLabelItBought(TiesByArrival):
-    """A broken control: of the label that was bought last nothing is bought next, to balance labels."""
+    """A broken control: to balance labels, the last bought label is not bought next."""
 
     last: bytes = b""
 
@@ -178,7 +178,7 @@ class RestsTheLabelItBought(TiesByArrival):
 
 
 class JitterByArrival(Pool):
-    """A broken control: jitter is of the place at which a point came, and not of the point."""
+    """A broken control: jitter depends on a point's place of arrival, not on the point."""
 
     def extend(self, features: Features, ranks: npt.NDArray[np.intp], jitters: Jitters | None = None) -> None:
         first = len(self)
@@ -189,7 +189,7 @@ class JitterByArrival(Pool):
 
 
 class CountsCaps(Pool):
-    """A broken control: an owner is dropped once a point of its was bought."""
+    """A broken control: an owner is dropped once one of its points was bought."""
 
     def first(
         self, weights: Weights, count: int, *, withheld: npt.NDArray[np.bool_] | None = None
@@ -200,14 +200,14 @@ class CountsCaps(Pool):
     def _with(
         self, bought: npt.NDArray[np.intp], withheld: npt.NDArray[np.bool_] | None
     ) -> npt.NDArray[np.bool_]:
-        """Who is withheld, by the owners of what was bought so far, in order."""
+        """The withheld owners, by the owners of the points bought so far, in order."""
         known = np.zeros(8, dtype=np.bool_) if withheld is None else withheld
         counts = np.bincount(bought, minlength=len(known))[: len(known)]
         return known | (counts > 0)
 
 
 class RestsWhoSold(CountsCaps):
-    """A broken control: who sold the last point has no turn in the next round."""
+    """A broken control: the last seller has no turn in the next round."""
 
     def _with(
         self, bought: npt.NDArray[np.intp], withheld: npt.NDArray[np.bool_] | None
@@ -217,7 +217,7 @@ class RestsWhoSold(CountsCaps):
 
 
 class EndsWithItsMoney(CountsCaps):
-    """A broken control: nothing is bought any more once as much was spent as a point of the dearest costs."""
+    """A broken control: buying ends once as much was spent as a point of the dearest owner costs."""
 
     def _with(
         self, bought: npt.NDArray[np.intp], withheld: npt.NDArray[np.bool_] | None
@@ -230,7 +230,7 @@ class EndsWithItsMoney(CountsCaps):
 
 
 class PricesBySales(Pool):
-    """A broken control: an owner's points cost the less the more of them were bought."""
+    """A broken control: an owner's points cost less the more of them were bought."""
 
     def first(
         self, weights: Weights, count: int, *, withheld: npt.NDArray[np.bool_] | None = None
@@ -251,7 +251,7 @@ class PricesBySales(Pool):
 
 
 class OneOfEachPhi(Copies):
-    """A broken control: of each φ one point is bought, also where one owner has several."""
+    """A broken control: of each φ one point is bought, even if one owner has several."""
 
     def extend(self, features: Features, ranks: npt.NDArray[np.intp]) -> Sequence[int]:
         repeated: list[int] = []
@@ -287,10 +287,9 @@ def make_case(
     """A small case, full of ties, absences, returns, exhausted owners, and often with fewer points than p.
 
     Args:
-        rng: What it is drawn from.
         batches: Whether a round buys several points: two to four.
-        distinct: Whether a point that several owners hold is bought once: half of the rounds buy several
-            points then, and fewer owners are away, as they do not come back.
+        distinct: Whether a point that several owners hold is bought once: half of the rounds then buy several
+            points, and fewer owners are away, as they do not come back.
         of: φ of the points that owners may have, shape (n, 4).
     """
     owners = names(int(rng.integers(2 if distinct else 1, 5)))
@@ -360,16 +359,16 @@ def play(
     attacker: type[Player] = Player,
     alter: Callable[[CuratorBench], None] = lambda bench: None,
 ) -> tuple[Counter[bytes], CuratorBench]:
-    """Play a case out.
+    """Play a case.
 
     Args:
-        case: What is fixed.
+        case: The fixed part.
         rule: The acquisition rule's name.
         with_extra: Whether x is there.
-        pool: The curator's.
-        honest: What x's owner is.
-        attacker: What all other owners are. Who is refused does not come back.
-        alter: What is changed of the curator before it starts.
+        pool: The curator's pool.
+        honest: The type of x's owner.
+        attacker: The type of all other owners. A refused one does not come back.
+        alter: Changes the curator before it starts.
 
     Returns:
         How often each φ was chosen, and the curator.
@@ -492,5 +491,5 @@ class Table:
 
 
 def difference(first: Counter[bytes], second: Counter[bytes]) -> int:
-    """How many points have to be put in the place of others, or put in, to make one of the other."""
+    """How many points must be replaced, or added, to turn one into the other."""
     return max(sum((first - second).values()), sum((second - first).values()))

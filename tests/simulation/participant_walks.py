@@ -1,4 +1,4 @@
-"""Random walks through the machines of owners and consumer, whose curator does what it likes."""
+"""Random walks through the machines of owners and consumer, whose curator does anything."""
 
 from __future__ import annotations
 
@@ -80,11 +80,11 @@ __all__ = ["consumer_walk", "owner_walk"]
 
 
 class ParticipantWalk:
-    """An owner or a consumer, and a curator that does what it likes.
+    """An owner or a consumer, and a curator that does anything.
 
     Args:
-        seed: Of all that is drawn.
-        toward: Rows of the table. Where one of them begins, what triggers it is likely to come next.
+        seed: Seed of everything drawn.
+        toward: Rows of the table. Where one of them begins, its trigger is likely to come next.
     """
 
     def __init__(self, seed: int, toward: Collection[Edge] = ()) -> None:
@@ -194,7 +194,7 @@ class ParticipantWalk:
         )
 
     def _aim(self) -> bool:
-        """Bring about what triggers the row that this life tends to; whether that was possible."""
+        """Cause the trigger of the row that this life heads for; returns whether that was possible."""
         head, _, name = self.aim[1].partition(":")
         if head == "received":
             known = [self.welcome(), self._close("complete"), self._close("abandoned")]
@@ -312,7 +312,7 @@ class OwnerWalk(ParticipantWalk):
 
 
 def _part(machine: ConsumerMachine) -> int:
-    """The last part of the delivery that came."""
+    """The delivery's last part that arrived."""
     assert isinstance(machine.buying, OpenBuying)
     return machine.buying.part
 
@@ -412,10 +412,10 @@ class ConsumerWalk(ParticipantWalk):
 
 
 def owner_walk(seed: int, toward: Collection[Edge] = ()) -> Walk:
-    """One owner's life; it tends `toward` rows of the table."""
+    """One owner's life, which heads `toward` rows of the table."""
     return OwnerWalk(seed, toward).run()
 
 
 def consumer_walk(seed: int, toward: Collection[Edge] = ()) -> Walk:
-    """One consumer's life; it tends `toward` rows of the table."""
+    """One consumer's life, which heads `toward` rows of the table."""
     return ConsumerWalk(seed, toward).run()

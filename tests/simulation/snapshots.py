@@ -1,4 +1,4 @@
-"""A machine's whole state as plain values, to tell whether a step that raised has left it as it was."""
+"""A machine's whole state as plain values, to tell whether a step that raised has left it unchanged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["arrays_in", "snapshot"]
 
 
 def snapshot(machine: Machine) -> Any:
-    """The state, all the way down, but for what never changes, and for a step's own clock and effects."""
+    """The whole state, except what never changes, and a step's own clock and effects."""
     return _plain({name: value for name, value in vars(machine).items() if name not in _FIXED})
 
 
@@ -94,7 +94,7 @@ _WAYS: Final[dict[type, Callable[[Any], Any]]] = {
 
 
 def _way_of(kind: type) -> Callable[[Any], Any]:
-    """The way of a class that is met for the first time."""
+    """How a class that is met for the first time is read."""
     if issubclass(kind, Enum):
         way: Callable[[Any], Any] = _as_it_is
     elif issubclass(kind, BaseModel):

@@ -39,7 +39,7 @@ def simulated(opened: Session, data: dict[str, Dataset] | None = None, **also: A
 
 
 def bought(outcome: SimulationOutcome) -> list[tuple[str, bytes]]:
-    """Owner and raw point of each bought point, none of which is disputed."""
+    """Owner and raw point of each bought point; none is disputed."""
     assert outcome.delivered is not None
     delivered = outcome.delivered.delivered
     assert not any(entry.dispute for entry in delivered)

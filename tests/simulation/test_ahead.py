@@ -1,4 +1,4 @@
-"""What a party computes while it waits changes no byte of what it sends and records."""
+"""Computing while a party waits changes no byte that it sends or records."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _unlinked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class _Works:
-    """Numerics that work ahead after each computation, or never do; and notes of what was left to do."""
+    """Numerics that work ahead after each computation, or never do, with notes of the remaining work."""
 
     def __init__(self, numerics: Any, name: str, left: Counter[str], *, ahead: bool) -> None:
         self._numerics, self._name, self._left, self._ahead = numerics, name, left, ahead

@@ -41,7 +41,7 @@ Points = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Bought:
-    """What came of a session, as far as it is the same under every rule."""
+    """A session's outcome, as far as it is the same under every rule."""
 
     points: list[tuple[str, int, bytes, bytes]]
     """Owner, round, raw point and attributes of each purchase."""
@@ -52,7 +52,7 @@ class Bought:
 
 
 def data_of(sizes: Collection[int], seed: int) -> dict[str, Points]:
-    """Owners' points, of which some are there twice, within and across owners."""
+    """Owners' points, some of them twice, within and across owners."""
     rng = np.random.default_rng(seed)
     distinct = rng.random((max(4, sum(sizes) * 3 // 4), COLUMNS))
     return {
@@ -80,7 +80,7 @@ def session_of(rule: str, *, owners: int, release: str = "exact", **options: Any
 
 
 def in_public(session: Session) -> Session:
-    """A session whose map is public: the one that a simulated consumer draws where it is secret."""
+    """A session with a public map: the one that a simulated consumer draws where it is secret."""
     seed = SimulatedNoise(session.file.noise.seed or 0, CONSUMER).random_bytes(SEED_BYTES)
     return replace(session, public_map=session.space.map(seed))
 
@@ -129,14 +129,14 @@ def points_in(outcome: SimulationOutcome) -> list[tuple[str, int, bytes, bytes]]
 
 
 def opened(session: Session, boxes: Mapping[int, bytes]) -> dict[int, bytes]:
-    """The weights in blind broadcasts, which whoever has the map's seed can read."""
+    """The weights in blind broadcasts, which the holder of the map's seed can read."""
     seed = SimulatedNoise(session.file.noise.seed or 0, CONSUMER).random_bytes(SEED_BYTES)
     keys = BlindKeys(seed, session.identifier)
     return {number: keys.decrypt(box, number).tobytes() for number, box in boxes.items()}
 
 
 def same_under_all(data: Mapping[str, Points], **options: Any) -> Bought:
-    """Run the rules, and assert that they come to the same; what they come to."""
+    """Run the rules, assert equal outcomes, and return them."""
     blind, sealed, public = sessions_of(len(data), **options)
     found = bought(blind, data)
     for other in (bought(sealed, data), bought(public, data)):
@@ -145,7 +145,7 @@ def same_under_all(data: Mapping[str, Points], **options: Any) -> Bought:
 
 
 def sessions_of(owners: int, **options: Any) -> tuple[Session, Session, Session]:
-    """One session under `blind`, `sealed`, and `ask-all` with the map of these."""
+    """One session under `blind`, `sealed`, and `ask-all` with their map."""
     blind, sealed, public = (
         session_of(rule, owners=owners, **options) for rule in ("blind", "sealed", "ask-all")
     )
@@ -198,9 +198,9 @@ ABSENCES: dict[str, Away] = {
 def test_so_it_does_where_owners_are_absent_and_come_back(when: str, batch: int) -> None:
     """A withheld pool under the other rules, a missing score under this one.
 
-    Whoever comes back in a round is late for it where others have its broadcast already; under `blind` the
-    consumer's is still on its way. So a connection is there again in a blind session as late as its owner is
-    present in the others.
+    An owner that comes back in a round is late where others have its broadcast already; under `blind` the
+    consumer's is still on its way. So a blind session's connection returns as late as its owner is present in
+    the others.
     """
     data = data_of([20, 20, 20], seed=5)
     blind, sealed, public = sessions_of(3, points=10 * batch, batch=batch)
@@ -214,7 +214,7 @@ def test_so_it_does_where_owners_are_absent_and_come_back(when: str, batch: int)
 
 
 def test_another_seed_of_noise_buys_other_points() -> None:
-    """The control: what is compared would tell another choice."""
+    """The control: the comparison would notice another choice."""
     data = data_of([40] * 3, seed=1)
     one, other = (
         bought(session_of("blind", owners=3, points=12, release="gaussian", noise_seed=seed), data)

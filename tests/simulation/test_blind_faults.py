@@ -1,8 +1,7 @@
-"""Blind sessions in which everything goes wrong: what must hold holds, and what would break it is caught.
+"""Inject faults into blind sessions and check the invariants; planted bugs must be caught.
 
 `hushbid sweep faults --rule blind` runs as many seeds as asked (docs/faults.md has 10,000); here are 120, of
-which 105 are slow. The controls plant a bug and look for a seed that finds it, under the very invariant that
-is meant to.
+which 105 are slow. Each control plants a bug and looks for a seed that finds it by the intended invariant.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ def test_whatever_goes_wrong_what_must_hold_holds(share: int) -> None:
 
 
 def test_the_consumer_crashes_and_owners_lie_in_rounds() -> None:
-    """Among the quick seeds; docs/faults.md has what happened in 10,000."""
+    """Among the quick seeds; docs/faults.md has the counts of 10,000."""
     happened = {name for share in range(QUICK) for name in swept(share).happened}
     assert happened >= {"crash of the consumer", "crash of the curator", "crash of an owner", "frame lost"}
     assert sum(name.startswith("mutation: signed: ") for name in happened) > 3
@@ -135,7 +134,7 @@ def noise_of_the_next_round(patch: pytest.MonkeyPatch) -> None:
 
 
 def void_boxes_enter_the_sum(patch: pytest.MonkeyPatch) -> None:
-    """A point that the consumer cannot use is weighed: a release's sum has what no box has."""
+    """A point that the consumer cannot use is weighed: a release's sum has more than the boxes."""
     add = Weighing.add
     patch.setattr(Weighing, "add", lambda self, features: add(self, features[[0, *range(len(features))]]))
 
@@ -170,7 +169,7 @@ def void_boxes_are_paid(patch: pytest.MonkeyPatch) -> None:
 
 
 def void_boxes_exclude(patch: pytest.MonkeyPatch) -> None:
-    """A curator that can open boxes leaves owners out for what is in them."""
+    """A curator that can open boxes excludes owners for their content."""
     holds = BlindCuratorNumerics._holds
 
     def opened(self: BlindCuratorNumerics, entry: UncheckedBid) -> bool:
@@ -246,7 +245,7 @@ def test_a_bug_that_breaks_an_invariant_is_caught(
 
 
 def candidates(plant: Callable[..., None]) -> Iterator[SweepPlan]:
-    """Plans in which there is what a bug takes to show."""
+    """Plans in which the bug can show."""
     lying = (wrong_scores_are_paid, void_boxes_are_paid, void_boxes_exclude, unsigned_bids_are_taken)
     for seed in range(1500):
         drawn = plan_of(seed, BLIND)
@@ -260,7 +259,7 @@ def candidates(plant: Callable[..., None]) -> Iterator[SweepPlan]:
 
 
 def calm(**changes: Any) -> SweepPlan:
-    """A plan in which nothing goes wrong."""
+    """A plan without faults."""
     plain = dataclasses.replace(
         plan_of(1, BLIND), release="gaussian", rounds=4, batch=2, rows=(5, 4), cadence=None, min_owners=1
     )
@@ -289,7 +288,7 @@ SHAPELESS = ("no score of a new box", "a score too many", "a score too few", "a 
 
 @pytest.mark.parametrize("lie", [*VOID, *MISSCORED])
 def test_what_is_in_a_box_only_the_consumer_finds(lie: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its owner signed it, sells it, is not paid for it, and is not left out."""
+    """Its owner signed it, sells it, is not paid for it, and is not excluded."""
     evidence = with_one_lie(f"signed: {lie}", monkeypatch)
     ledger = evidence.outcome.curator.ledger
     assert broken(evidence) == {}
@@ -339,7 +338,7 @@ def test_what_is_in_a_box_only_the_consumer_finds_where_owners_commit(
 
 
 def with_one_lie(name: str, patch: pytest.MonkeyPatch, **changes: Any) -> SessionEvidence:
-    """A session in which one owner does one thing to every frame that it can be done to."""
+    """A session in which one owner applies one change to every frame that allows it."""
     patch.setattr(
         course, "blind_mutations", lambda session, owner: {name: blind_mutations(session, owner)[name]}
     )

@@ -1,8 +1,8 @@
-"""The lemma behind the sensitivity of 2 under `blind`: with one record more, a sum differs by one point.
+"""The lemma behind the sensitivity of 2 under `blind`: with one more record, a sum differs by one point.
 
-As `test_lemma`, with consumer, curator and owners together. A release's sum has the statistic of each point
-that was bought, and 0 for a void box; so at most one y, with ‖y‖ ≤ 1, is put in the place of another. That
-has to hold whatever other owners send, as long as it follows from what they are shown.
+As in `test_lemma`, with consumer, curator and owners together. A release's sum has the statistic of each
+bought point, and 0 for a void box; so at most one y, with ‖y‖ ≤ 1, replaces another. That must hold whatever
+other owners send, as long as it follows from what they are shown.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def test_the_cases_have_what_the_rule_is_about() -> None:
 
 
 class ExcludesForAVoidBox(Together):
-    """A broken control: of an owner whose box was found void, none is taken any more."""
+    """A broken control: an owner whose box was found void sells nothing more."""
 
     def _consume(self, effect: Any) -> Event | None:
         outcome = super()._consume(effect)
@@ -105,7 +105,7 @@ class ExcludesForAVoidBox(Together):
 
 
 class TakesBoxesOfAbsentOwners(Together):
-    """A broken control: boxes of an owner that is absent are taken, by the scores that it sent last."""
+    """A broken control: an absent owner's boxes are chosen, by the scores that it sent last."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
@@ -119,7 +119,7 @@ class TakesBoxesOfAbsentOwners(Together):
 
 
 class LeavesOutWronglyScored(Together):
-    """A broken control: a point whose score is not its own enters no sum."""
+    """A broken control: a wrongly scored point enters no sum."""
 
     def _consume(self, effect: Any) -> Event | None:
         outcome = super()._consume(effect)
@@ -138,7 +138,7 @@ class LeavesOutWronglyScored(Together):
 
 
 def first_caught(seed: int, count: int, *, batches: bool = False, **broken: Any) -> Case:
-    """The first case in which more than a point is another; without what is broken none is."""
+    """The first case in which more than one point differs; without a broken part there is none."""
     drawn = islice(cases(seed, batches=batches), count)
     found = next(case for case in drawn if most_changed(case, **broken) > 1)
     assert most_changed(found, **(broken | {"bench": Together})) <= 1
@@ -163,7 +163,7 @@ def test_the_test_catches_who_breaks_a_rule(
 def test_the_test_catches_ties_that_follow_from_what_was_sent_before(
     who: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Masks that tie leave it to boxes' numbers; owners that go by other ties, to what they have left."""
+    """Tying masks leave the order to boxes' numbers; owners with other ties, to what they have left."""
     first = Points.first
 
     def by_bytes(self: Points, weights: Weights, count: int, *, tie: Any = None) -> tuple[Best, ...]:
@@ -179,7 +179,7 @@ def test_the_test_catches_ties_that_follow_from_what_was_sent_before(
 
 
 class _SendsAVoidBoxFirst(BlindOwnerNumerics):
-    """Its first box does not open; it is scored as its best point, and in later rounds not at all."""
+    """Its first box does not open; it is scored as its best point, and later not at all."""
 
     def _bid(self, effect: ScoreBlind) -> BlindScored:
         honest = super()._bid(effect)

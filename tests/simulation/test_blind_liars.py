@@ -1,7 +1,7 @@
-"""What a liar's points do to S under `blind` follows from the points alone, and not from when they are taken.
+"""The effect of a liar's points on S under `blind` depends on the points alone, not on when they are chosen.
 
-One record of another owner can move many points from the round in which they are taken to a later one. An
-owner whose score of a point is wrong in some rounds and right in others could otherwise decide with it how
+One record of another owner can move many points from the round in which they are chosen to a later one. An
+owner whose score of a point is wrong in some rounds and right in others could otherwise use it to decide how
 many of its points a release counts.
 """
 
@@ -29,20 +29,18 @@ COLUMNS, DIMENSION, POINTS, BATCH = 4, 12, 24, 3
 
 
 class LyingMask(Mask):
-    """Says of every point that its score is higher by one."""
+    """Raises every point's score by one."""
 
     def of(self, scores: Sequence[int], features: Features) -> list[bytes]:
-        """See `Mask.of`."""
         return super().of([score + 1 for score in scores], features)
 
 
 class LyingKeys(BlindKeys):
-    """Has a mask that lies, from the round on that it is told."""
+    """Has a lying mask from a given round on."""
 
     since = 1
 
     def mask(self, number: int, bound: int) -> Mask:
-        """See `BlindKeys.mask`."""
         honest = super().mask(number, bound)
         if number < self.since:
             return honest

@@ -1,4 +1,4 @@
-"""A session with a blind curator buys, pays and guarantees what the same one does under `sealed`."""
+"""A session with a blind curator buys, pays and guarantees the same as under `sealed`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owners commit to their rows before anything is shown to them: what that keeps them from, and what not."""
+"""Owners commit to their rows before they see anything: what that prevents, and what it does not."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def run(opened: Session, owners: dict[str, Rows], seed: int = 1, **also: Any) ->
 
 
 def sold(outcome: SimulationOutcome) -> Counter[str]:
-    """Points that each owner sold and that are not disputed."""
+    """Each owner's sold, undisputed points."""
     assert outcome.delivered is not None
     return Counter(each.owner for each in outcome.delivered.delivered if not each.dispute)
 
@@ -136,7 +136,7 @@ def with_grinding(kind: str) -> Any:
 
 @pytest.mark.parametrize("rule", RULES)
 def test_a_session_with_commitments_buys_what_it_buys_without_them(rule: str) -> None:
-    """The digest of the session is another one, and with it jitter: there is none here."""
+    """The session's digest differs, and with it jitter: there is none here."""
     owners = market(1)[0]
     with_them, without = (
         run(session(rule, depth, jitter=0.0, **({"batch": 1} if rule != "tender" else {})), owners)
@@ -153,7 +153,7 @@ def test_a_session_with_commitments_buys_what_it_buys_without_them(rule: str) ->
 @pytest.mark.parametrize("stride", [2, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("rule", RULES)
 def test_crashes_change_nothing(rule: str, stride: int) -> None:
-    """At the steps in which owners commit, and in the first rounds; some more come after."""
+    """At the steps in which owners commit, and in the first rounds; a few come later."""
     owners = market(1)[0]
     opened = session(rule, points=16)
     plain = points(run(opened, owners, crashes=[]))
@@ -168,7 +168,7 @@ def test_crashes_change_nothing(rule: str, stride: int) -> None:
 
 @pytest.mark.parametrize("kind", ["near", "far"])
 def test_an_owner_that_grinds_once_it_has_the_map_sells_nothing(kind: str) -> None:
-    """Without commitments it sells twice as much, or the consumer is brought what it does not want."""
+    """Without commitments it sells twice as much, or the consumer gets unwanted points."""
     owners, owner = market(1)[0], OWNERS[kind]
     honest = sold(run(session("sealed", None), owners))[owner]
     before = run(session("sealed", None), owners, owner=with_grinding(kind))
@@ -182,7 +182,7 @@ def test_an_owner_that_grinds_once_it_has_the_map_sells_nothing(kind: str) -> No
 
 @pytest.mark.parametrize("kind", ["near", "far"])
 def test_an_owner_that_grinds_before_it_has_the_map_gains_nothing(kind: str) -> None:
-    """It grinds by another map: what it is favoured by is drawn after it has committed."""
+    """It grinds by another map: the jitter that decides is drawn after it has committed."""
     owner, gains = OWNERS[kind], []
     for seed in (1, 2, 3, 4):
         owners = market(seed)[0]
@@ -238,7 +238,7 @@ def test_a_path_that_leads_elsewhere_is_disputed(rule: str, change: Any) -> None
 
 
 def copied(rows: Rows) -> Rows:
-    """Each row three hundred times, each time elsewhere by a little: made before anything is committed to."""
+    """Each row three hundred times, each slightly elsewhere: made before anything is committed to."""
     rng = np.random.default_rng(6)
     return np.concatenate(
         [np.clip(rows + rng.uniform(-NUDGE, NUDGE, rows.shape), 0, 1) for _ in range(TRIES)]

@@ -1,4 +1,4 @@
-"""Over a crash no noise is drawn twice for a release; and what would break recovery is caught."""
+"""Across crashes no noise is drawn twice for a release; faults that break recovery are caught."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ TOLD_BY = 16
 
 
 class FreshNoise(SimulatedNoise):
-    """Another noise at each start of a party, as an operating system's is; and notes of all that it gave.
+    """Noise that differs at each start of a party, like an operating system's, and a record of all of it.
 
     Args:
-        party: Who draws.
-        drawn: Where it notes it.
+        party: The party that draws.
+        drawn: Where it is recorded.
     """
 
     protects = True
@@ -66,7 +66,7 @@ class FreshNoise(SimulatedNoise):
 
 
 class ForgetfulNoise(FreshNoise):
-    """A broken control: fresh noise that says that it can be drawn again."""
+    """A broken control: fresh noise that claims to be repeatable."""
 
     protects = False
 
@@ -86,9 +86,9 @@ def with_fresh_noise(
 def drawn_twice(
     drawn: Drawn, course: SimulatedCourse, crash: Crash, setting: CrashSetting = SEALED
 ) -> list[str]:
-    """Who drew anything more than once, or drew what is not on record; nobody, if all is well.
+    """The parties that drew anything more than once, or drew what is not on record; empty if all is well.
 
-    Of what was drawn in a step that the crash took, nothing is on record.
+    Draws of a step that the crash lost are not on record.
     """
     wrong = []
     for party, values in drawn.items():
@@ -108,7 +108,7 @@ def draws_of(party: str, setting: CrashSetting) -> int:
 
 
 def assert_whole(course: SimulatedCourse) -> None:
-    """Everybody came to the end, everything arrived, and each frame left with one content."""
+    """Check that all ended, everything arrived, and each frame left with one content."""
     result = course.result
     assert set(result["ends"].values()) == {ExitCode.DONE}
     assert len(result["wins"]) == ROUNDS
@@ -119,7 +119,7 @@ def assert_whole(course: SimulatedCourse) -> None:
 
 
 def noisy_crashes(party: str, setting: CrashSetting, stride: int) -> list[Crash]:
-    """Every so many-th crash of a party; all of the consumer that does not weigh, which takes few steps."""
+    """Every so many-th crash of a party; all of a consumer that does not weigh, which takes few steps."""
     _, base = uncrashed(setting)
     found = crashes_of(base, party)
     return found if (party, setting) == (CONSUMER, SEALED) else found[::stride]
@@ -132,7 +132,7 @@ def noisy_crashes(party: str, setting: CrashSetting, stride: int) -> list[Crash]
 def test_noise_and_keys_are_drawn_once_for_what_leaves(
     party: str, setting: CrashSetting, stride: int
 ) -> None:
-    """Under `blind` the consumer draws what protects owners, and crashes at any step of a round."""
+    """Under `blind` the consumer draws the noise that protects owners, and crashes at any step of a round."""
     for crash in noisy_crashes(party, setting, stride):
         course, drawn = with_fresh_noise(setting, [crash])
         assert course.crashed == (crash,)
@@ -143,7 +143,7 @@ def test_noise_and_keys_are_drawn_once_for_what_leaves(
 
 
 def test_noise_that_was_not_durable_is_drawn_again_and_was_never_seen() -> None:
-    """So a crash may waste noise; what is lost is on nobody's record, and no frame was made of it."""
+    """A crash may waste noise; lost noise is on nobody's record, and in no frame."""
     _, base = uncrashed(SEALED)
     wasted = 0
     for crash in crashes_of(base, CURATOR):
@@ -168,7 +168,7 @@ def test_a_party_that_draws_again_is_caught() -> None:
 
 
 def spread(plan: list[Crashes], count: int) -> list[Crashes]:
-    """At most that many, from all over a plan."""
+    """At most that many, spread over a plan."""
     return plan[:: -(-len(plan) // count)]
 
 
@@ -178,7 +178,7 @@ def plan_of(setting: CrashSetting, party: str) -> list[Crashes]:
 
 
 def is_caught(setting: CrashSetting, plan: list[Crashes]) -> bool:
-    """Whether a session of the plan fails; it ends with the first that does."""
+    """Whether a session of the plan fails; stops at the first that does."""
     return any(sweep(setting, [crashes]).failures for crashes in plan)
 
 
@@ -199,7 +199,7 @@ def test_numerics_that_take_nothing_up_are_caught(
 
 
 class UnlinkedDriver(Driver):
-    """A broken control: what was sent and received is forgotten."""
+    """A broken control: sent and received frames are forgotten."""
 
     def resume(self, records: Iterable[Record], read: EventReader) -> None:
         super().resume(records, read)
@@ -207,7 +207,7 @@ class UnlinkedDriver(Driver):
 
 
 class EagerDriver(Driver):
-    """A broken control: every other time frames leave before what they come from is durable."""
+    """A broken control: every other time frames leave before their step is durable."""
 
     late = False
 
@@ -233,7 +233,7 @@ def test_a_driver_that_loses_what_it_must_keep_is_caught(
 def test_frames_that_leave_before_they_are_durable_leave_with_two_contents(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """If noise is fresh, and whoever had the first one has lost it: the bodies of frames tell."""
+    """If noise is fresh, and the first frame's recipient has lost it: the bodies of frames differ."""
     _, base = uncrashed(SEALED)
     monkeypatch.setattr(simulator, "Driver", EagerDriver)
     twice = set()

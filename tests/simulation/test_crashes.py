@@ -1,8 +1,8 @@
-"""A session survives crashes: every party, every step, and moments of it; the result is the uncrashed one's.
+"""A session survives crashes of every party at every step: the result is that without crashes.
 
-K = 2 and p = 10, and p = 20 in the slow tests, but for `logistic`, which no session of two owners can have:
-it has three here. Owners have 0.75·p points each, so that some rounds have exhausted bids. `hushbid sweep
-crashes` runs whatever is too much for a test: `--pairs` every two crashes.
+K = 2 and p = 10, and p = 20 in the slow tests; `logistic`, which needs more than two owners, has three.
+Owners have 0.75·p points each, so that some rounds have exhausted bids. `hushbid sweep crashes` runs what is
+too much for a test: with `--pairs` every two crashes.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def setting(rule: str, release: str = DEFAULT_RELEASE, rounds: int = ROUNDS) -> 
 
 
 def survives(which: CrashSetting, plan: Sequence[Crashes], *, all_come: bool = True) -> None:
-    """Every session of the plan comes to what it comes to without crashes."""
+    """Check that every session of the plan has the outcome of one without crashes."""
     result = sweep(which, plan)
     told = [f"{write_crashes(failure.crashes)}: {failure.what}" for failure in result.failures]
     assert told == []
@@ -60,7 +60,7 @@ def survives(which: CrashSetting, plan: Sequence[Crashes], *, all_come: bool = T
 
 
 def one_moment_each(course: SimulatedCourse, parties: Sequence[str]) -> list[Crashes]:
-    """A crash at every step, at a moment that is another one from step to step."""
+    """A crash at every step, at moments that vary from step to step."""
     plan: list[Crashes] = []
     for offset, party in enumerate(parties):
         for step in range(len(course.steps[party])):
@@ -70,7 +70,7 @@ def one_moment_each(course: SimulatedCourse, parties: Sequence[str]) -> list[Cra
 
 
 def some_of_each(base: SimulatedCourse, count: int | None, start: int) -> list[Crashes]:
-    """A crash at that many steps of each party, from all over its life; None: at every step."""
+    """A crash at that many steps of each party, spread over its life; None: at every step."""
     plan = one_moment_each(base, tuple(base.steps))
     if count is None:
         return plan
@@ -79,7 +79,7 @@ def some_of_each(base: SimulatedCourse, count: int | None, start: int) -> list[C
 
 
 def spread(plan: Sequence[Crashes], count: int, start: int = 0) -> list[Crashes]:
-    """That many of a plan, from all over it; those of another start are others."""
+    """That many of a plan, spread over it; another start gives others."""
     stride = max(round(len(plan) / count), 1)
     return list(plan[start % stride :: stride])
 
@@ -89,7 +89,7 @@ def spread(plan: Sequence[Crashes], count: int, start: int = 0) -> list[Crashes]
 
 @pytest.mark.parametrize(("rule", "release"), [pair for pair in product(RULES, RELEASES) if goes_with(*pair)])
 def test_the_session_that_nobody_crashes_in_is_a_whole_one(rule: str, release: str) -> None:
-    """What the others are compared with: all points delivered, everybody there, frames and records clean."""
+    """The reference for the others: all points delivered, all parties present, frames and records clean."""
     session, base = uncrashed(setting(rule, release))
     result = base.result
     rounds = [1] * ROUNDS if RULES[rule].herds else list(range(1, ROUNDS + 1))
@@ -108,7 +108,7 @@ def test_the_session_that_nobody_crashes_in_is_a_whole_one(rule: str, release: s
 
 @pytest.mark.parametrize(("start", "rule"), [*enumerate(RULES)])
 def test_a_crash_of_any_party_at_any_step(start: int, rule: str) -> None:
-    """At two of each party's, with each rule at others; the slow test has all."""
+    """At two steps of each party, others for each rule; the slow test has all."""
     _, base = uncrashed(setting(rule))
     plan = one_moment_each(base, tuple(base.steps))
     for party in base.steps:
@@ -148,7 +148,7 @@ def test_a_crash_of_any_party_at_any_moment_of_any_step(rule: str) -> None:
 
 @pytest.mark.parametrize("release", sorted(RELEASES.keys() - {DEFAULT_RELEASE}))
 def test_a_crash_of_whoever_makes_a_release(release: str) -> None:
-    """`mwem` goes from release to release, as the default does: what they carry over is restored."""
+    """`mwem`, like the default, carries state from release to release, which is restored."""
     _, base = uncrashed(setting("ask-all", release))
     survives(setting("ask-all", release), spread(one_moment_each(base, (CURATOR, CONSUMER)), 9))
 
@@ -165,7 +165,7 @@ def test_a_crash_at_any_step_with_another_release(rule: str, release: str) -> No
 
 
 def same_step_plan(base: SimulatedCourse) -> list[Crashes]:
-    """Any two parties, at steps that they take at the same time, at moments that differ from pair to pair."""
+    """Any two parties, at simultaneous steps, at moments that vary from pair to pair."""
     plan: list[Crashes] = []
     parties = tuple(base.steps)
     for one, other in product(parties, parties):
@@ -178,7 +178,7 @@ def same_step_plan(base: SimulatedCourse) -> list[Crashes]:
 
 @pytest.mark.parametrize(("start", "rule"), [*enumerate(RULES)])
 def test_two_parties_crash_at_the_same_step(start: int, rule: str) -> None:
-    """In three sessions, with each rule at other steps; the slow test has all."""
+    """In three sessions, at other steps for each rule; the slow test has all."""
     _, base = uncrashed(setting(rule))
     survives(setting(rule), spread(same_step_plan(base), 3, 5 * start))
 
@@ -206,7 +206,7 @@ def test_a_share_of_all_pairs_of_crashes(rule: str, share: int) -> None:
 @pytest.mark.parametrize("again", [2, 3])
 @pytest.mark.parametrize("rule", ["sealed", "winner-only"])
 def test_a_party_crashes_again_as_soon_as_it_has_started_again(rule: str, again: int) -> None:
-    """At the record of its restart, before that is durable, and after: time and again."""
+    """At the record of its restart, before and after that is durable: repeatedly."""
     _, base = uncrashed(setting(rule))
     plan = [
         tuple(Crash(crash.party, crash.step + more * (crash.left >= 0), crash.left) for more in range(again))
@@ -281,7 +281,7 @@ def test_a_crash_in_a_session_from_which_an_owner_is_away_for_some_rounds(party:
 
 
 def assert_recorded(session: Session, course: SimulatedCourse) -> None:
-    """Every frame left with one content, and every party's record replays."""
+    """Check that every frame left with one content, and that every party's record replays."""
     assert all(len(found) == 1 for found in course.bodies.values())
     for party, image in course.transcripts.items():
         replayed(Path(party), image=image)

@@ -1,8 +1,8 @@
 """Whatever leaves a party is on record first: its noise, its charge, and the release itself (DESIGN §2).
 
-A curator or consumer that stops at any moment, and all whose memory is lost, has on disk what every release
-that anybody can have seen was made of. So a release is never made twice. Here a whole session is looked at
-whenever a frame leaves, and a driver that lets frames leave too soon has to be caught.
+A curator or consumer that stops at any moment, losing its memory, has on disk everything behind any release
+that anybody can have seen. So a release is never made twice. This test inspects a whole session whenever a
+frame leaves; a driver that lets frames leave too soon must be caught.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NOISY = sorted(RELEASES.keys() & {"gaussian", "filtered-gaussian"})
 
 
 class EagerDriver(Driver):
-    """A broken control: every other time frames leave before what they come from is durable."""
+    """A broken control: every other time frames leave before their step is durable."""
 
     late = True
 
@@ -52,7 +52,7 @@ class EagerDriver(Driver):
 
 
 class ForgetfulDriver(Driver):
-    """A broken control: frames leave, and nothing is ever made durable but at the end."""
+    """A broken control: frames leave, and nothing is made durable until the end."""
 
     def release(self) -> list[Outgoing]:
         outgoing, self._outgoing = self._outgoing, []
@@ -64,7 +64,7 @@ class Onlooker:
 
     Attributes:
         looks: How often it looked.
-        missing: What had left and was not on record, in words.
+        missing: What had left without being on record, in words.
     """
 
     def __init__(self, session: Session, place: Path) -> None:
@@ -160,7 +160,7 @@ class Onlooker:
 
 
 def watched(place: Path, rule: str, release: str) -> tuple[Onlooker, dict[str, ExitCode]]:
-    """Simulate K = 2, p = 20, and look at the records of curator and consumer whenever a frame leaves."""
+    """Simulate K = 2, p = 20, and inspect the records of curator and consumer whenever a frame leaves."""
     session = open_session(
         session_file(
             owners=names(2),

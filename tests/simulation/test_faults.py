@@ -1,7 +1,7 @@
-"""Sessions in which everything goes wrong: what must hold holds, and what would break it is caught.
+"""Inject faults into many small sessions and check the invariants; planted bugs must be caught.
 
-`hushbid sweep faults` runs as many seeds as asked; here are 100, of which 40 are slow. The controls plant a
-bug and look for a seed that finds it, under the very invariant that is meant to.
+`hushbid sweep faults` runs as many seeds as asked; here are 100, of which 40 are slow. Each control plants a
+bug and looks for a seed that finds it by the intended invariant.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def test_everything_that_can_go_wrong_does_in_a_thousand_plans() -> None:
 
 
 def test_what_is_planned_happens() -> None:
-    """Among the quick seeds of the test above, most of it; the sweep of 10,000 in docs/faults.md has all."""
+    """The quick seeds of the test above have most faults; the sweep of 10,000 in docs/faults.md has all."""
     happened = {name for share in range(QUICK) for name in swept(share).happened}
     assert happened >= {
         "clog",
@@ -358,7 +358,7 @@ def test_a_bug_that_breaks_an_invariant_is_caught(name: str, monkeypatch: pytest
 
 
 def broken_frames_are_the_party_s_own(patch: pytest.MonkeyPatch) -> None:
-    """The curator blames whoever it is connected to for bytes that are no frame."""
+    """The curator blames the connected party for bytes that are no frame."""
     lose = FaultyNetwork.broken
 
     def blame(self: FaultyNetwork, connection: SimulatedConnection, way: Way, now: float) -> None:
@@ -394,7 +394,7 @@ def _garbles(fault: LineFault) -> bool:
 
 
 def test_a_line_that_stalls_is_cut_and_its_party_comes_again() -> None:
-    """Long frames of a patient session: lengths that are lengths make all that follows the rest of one."""
+    """In a patient session a valid but wrong length turns all that follows into the rest of one frame."""
     ends: set[str] = set()
     for seed in range(40):
         drawn = dataclasses.replace(plan_of(seed, ["sealed"]), byzantine=(), crashes=(), cadence=None)
@@ -475,7 +475,7 @@ def test_a_weight_that_counts_the_points_and_not_the_rounds_is_caught(
 
 
 def candidates(name: str) -> Iterable[int]:
-    """Seeds in whose plans there is what a bug takes to show."""
+    """Seeds whose plans let the bug show."""
     for seed in range(1500):
         drawn = plan_of(seed)
         rule = RULES[drawn.rule]

@@ -1,4 +1,4 @@
-"""Whole sessions in which labels have a part in the choice."""
+"""Whole sessions whose choice uses labels."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_a_party_that_is_started_again_goes_on_with_the_same_choice(party: str) 
 
 
 class Lying(Dataset):
-    """An owner's rows, each handed over with the label that is wanted, whatever it has been scored with."""
+    """An owner's rows, each handed over with the wanted label, whatever label was scored."""
 
     def attributes_of(self, rows: Sequence[int]) -> list[bytes]:
         told = (Attributes(self.told(row), None) for row in rows)

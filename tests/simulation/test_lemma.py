@@ -1,8 +1,8 @@
 """The lemma behind the sensitivity of 2 (DESIGN §1), under the presence rule (DESIGN §3).
 
-Fix the released weights, and add one record to one owner: S' is S with at most one point in the place of
-another. A property test over small cases with ties, absences, returns, exhausted owners and fewer points
-than rounds; seeds are fixed, and two machines that break a rule must be caught.
+Fix the released weights, and add one record to one owner: S' is S with at most one point replaced by another.
+This is a property test over small cases with ties, absences, returns, exhausted owners and fewer points than
+rounds; seeds are fixed, and two machines that break a rule must be caught.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def cases(seed: int, **kind: Any) -> Iterator[Case]:
 def changed(
     case: Case, rule: str, pool: type[Pool] = Pool, player: type[Player] = Player, **also: Any
 ) -> int:
-    """How many points S and S' differ by; `also` goes to `play`."""
+    """By how many points S and S' differ; `also` goes to `play`."""
     players = {"honest": player, "attacker": player} | also
     without, including = (
         play(case, rule, with_extra=there, pool=pool, **players)[0] for there in (False, True)
@@ -68,7 +68,7 @@ def changed(
 
 
 class Played(NamedTuple):
-    """What came of a case."""
+    """The outcome of a case."""
 
     points: Counter[bytes]
     chosen: list[bytes]
@@ -83,7 +83,7 @@ def shared_cases() -> tuple[Case, ...]:
 
 @cache
 def played(rule: str, *, with_extra: bool) -> tuple[Played, ...]:
-    """What comes of the cases by a rule."""
+    """The outcomes of the cases under a rule."""
     found = []
     for case in shared_cases():
         points, bench = play(case, rule, with_extra=with_extra)
@@ -149,7 +149,7 @@ def test_the_test_catches_what_breaks_a_rule_of_batches(
 
 @pytest.mark.parametrize("batches", [False, True])
 def test_one_labelled_record_substitutes_at_most_one_point(batches: bool) -> None:
-    """Where labels have a part in φ, points are alike but for their labels, and weights want one of them."""
+    """Labels are part of φ, points are alike except for them, and weights want one of them."""
     found = [changed(case, "sealed") for case in islice(cases(8, batches=batches, of=LABELLED), COUNT)]
     assert set(found) == {0, 1}
 
@@ -162,7 +162,7 @@ def test_one_labelled_record_substitutes_at_most_one_point_in_ten_thousand_cases
 
 
 def test_the_test_catches_a_curator_that_balances_labels() -> None:
-    """So a balance over labels is refused at the selection (`hushbid.protocol.config.wishes.REFUSED`)."""
+    """Balancing labels is therefore refused at the selection (`hushbid.protocol.config.wishes.REFUSED`)."""
     found = cases(10, of=LABELLED)
     broken = next(case for case in islice(found, 1500) if changed(case, "sealed", RestsTheLabelItBought) > 1)
     assert changed(broken, "sealed") <= 1
@@ -198,12 +198,12 @@ def test_one_record_substitutes_at_most_one_point_bought_once_in_five_thousand_c
 
 
 def lets_absent_owners_come_back(bench: CuratorBench) -> None:
-    """A broken control: who missed a round takes part in the next."""
+    """A broken control: an owner that missed a round takes part in the next."""
     bench.machine.leave_for_good = False
 
 
 def buys_one_of_each_phi(bench: CuratorBench) -> None:
-    """A broken control: what one owner holds twice is bought once."""
+    """A broken control: a point that one owner holds twice is bought once."""
     bench.machine.selection.pool._copies = OneOfEachPhi(bench.opened.identifier)
 
 

@@ -53,7 +53,7 @@ def recorded(place: Path, rounds: int) -> list[Path]:
 
 
 def most_memory(*arguments: object) -> int:
-    """Most bytes that a verb has resident, in a process of its own."""
+    """A verb's peak resident bytes, in a process of its own."""
     command = [sys.executable, "-c", MEASURED, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

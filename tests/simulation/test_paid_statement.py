@@ -1,4 +1,4 @@
-"""Whole sessions on data of two classes: paid is who sold what the target asks for, and not noise."""
+"""Whole sessions on data of two classes: sellers of what the target asks for are paid, noise is not."""
 
 from __future__ import annotations
 

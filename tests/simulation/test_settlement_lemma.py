@@ -1,7 +1,7 @@
-"""One record more moves a private settlement by √2·U at most over the lemma's cases.
+"""One more record moves a private settlement by at most √2·U in all cases of the lemma.
 
-Two owners' totals at most, each by U at most, whatever is disputed of what was bought. Settlements that
-depend on the round in which a point was taken, or on the order of rounds, have to be caught by the same test.
+At most two owners' totals change, each by at most U, whatever is disputed. Settlements that depend on the
+round in which a point was chosen, or on the order of rounds, must be caught by the same test.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def none(case: Case, wins: Sequence[HandedOver]) -> set[tuple[int, str, int]]:
 
 
 def by_the_point(case: Case, wins: Sequence[HandedOver]) -> set[tuple[int, str, int]]:
-    """About half of what attackers sold, each point for what was handed over; an honest owner's never."""
+    """About half of attackers' sold points, each for its content; never an honest owner's."""
     return {
         (win.chosen_round, win.owner, win.handle)
         for win in wins
@@ -46,7 +46,7 @@ def by_the_point(case: Case, wins: Sequence[HandedOver]) -> set[tuple[int, str, 
 
 
 def by_the_order(case: Case, wins: Sequence[HandedOver]) -> set[tuple[int, str, int]]:
-    """A broken control: points under a number under which one was delivered in an earlier round."""
+    """A broken control: points under a number that was delivered in an earlier round."""
     had: set[tuple[str, int]] = set()
     disputed = set()
     for win in wins:
@@ -57,7 +57,7 @@ def by_the_order(case: Case, wins: Sequence[HandedOver]) -> set[tuple[int, str, 
 
 
 def private(case: Case, bench: CuratorBench, disputes: Disputes = none) -> Mapping[str, float]:
-    """What is released, without its noise, in units."""
+    """The release without its noise, in units."""
     owners = tuple(sorted(case.data))
     noise = np.zeros(len(owners), dtype=np.int64)
     wins = bench.machine.ledger.wins
@@ -66,7 +66,7 @@ def private(case: Case, bench: CuratorBench, disputes: Disputes = none) -> Mappi
 
 
 def by_round(case: Case, bench: CuratorBench) -> Mapping[str, float]:
-    """A broken control: a point counts by its score in the round in which it was taken."""
+    """A broken control: a point counts by its score in the round in which it was chosen."""
     totals = dict.fromkeys(case.data, 0)
     for win in bench.machine.ledger.wins:
         totals[win.owner] += worths([win.candidate.features], case.weights[win.chosen_round - 1])[0]
@@ -74,7 +74,7 @@ def by_round(case: Case, bench: CuratorBench) -> Mapping[str, float]:
 
 
 def by_gain(case: Case, bench: CuratorBench) -> Mapping[str, float]:
-    """A broken control, today's exact settlement: gains of J, in units of the largest of the first round."""
+    """A broken control, the exact settlement: gains of J, in units of the largest of the first round."""
     target = case.weights[0] / np.linalg.norm(case.weights[0])
     wins, owners = bench.machine.ledger.wins, tuple(case.data)
     shares = settle(wins, (), owners, target, np.zeros(4, dtype=np.int64), 2)
@@ -83,7 +83,7 @@ def by_gain(case: Case, bench: CuratorBench) -> Mapping[str, float]:
 
 
 def moves(case: Case, rule: str, totals: Totals, **changes: Any) -> list[float]:
-    """By how much each owner's total changes with the extra record, where it does; `changes` as of `play`."""
+    """The nonzero changes of owners' totals by the extra record; `changes` as in `play`."""
     return moved(case, totals, both(case, rule, **changes))
 
 
@@ -137,21 +137,21 @@ def test_settlements_by_the_round_are_caught(totals: Totals) -> None:
 
 
 class SellsPairs(Player):
-    """An attacker that has one number for two points each, and hands over whichever it bids."""
+    """An attacker with one number for two points each, which hands over whichever it bids."""
 
     def number(self, row: int) -> int:
         return row // 2 + 1
 
 
 class AsksEverybody(WinnerOnly):
-    """Who is asked is fixed, as it is for the proof where a rule asks by coins."""
+    """The asked owners are fixed, as in the proof where a rule asks by coins."""
 
     def ask(self, stage: int, standings: Sequence[BidStanding], *_: Any) -> tuple[str, ...]:
         return () if stage else tuple(standing.owner for standing in standings)
 
 
 def unaltered(bench: CuratorBench) -> None:
-    """The curator is as it is."""
+    """The curator as it is."""
 
 
 def asking_everybody(bench: CuratorBench) -> None:
@@ -193,9 +193,9 @@ def test_disputes_and_repeated_numbers_move_it_no_further(
 
 
 def turning_disputes_round() -> Case:
-    """An attacker's a1, b1, a2, b2, of which each pair has one number, and the victim's y or nothing.
+    """An attacker's a1, b1, a2, b2, in pairs with one number each, and the victim's y or nothing.
 
-    a1, b1, a2, b2 are taken in this order without y; with it y, b1, a1, b2: b comes before a in both pairs.
+    a1, b1, a2, b2 are chosen in this order without y; with it y, b1, a1, b2: b comes before a in both pairs.
     y and both a are worth a whole point, both b nothing.
     """
     place = np.array([(1, 0, 0, 1), (-1, -1, 0, 0), (0, 1, 1, 0), (-1, 0, 0, -1), (1, 1, 0, 0)])

@@ -1,4 +1,4 @@
-"""Whole sessions in one process: determinism, what owners get to see, and size."""
+"""Whole sessions in one process: determinism, what owners see, and size."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def simulate(session: Session, owners: dict[str, Points] | None = None) -> tuple
 
 
 def test_the_largest_map_goes_with_jitter() -> None:
-    """A broadcast then has a weight for each coordinate, and the one of jitter."""
+    """A broadcast then has a weight for each coordinate, and one for jitter."""
     release = {"mechanism": "filtered-gaussian", "epsilon": 1.0}
     session = open_session(
         session_file(
@@ -131,7 +131,7 @@ def bought(outcome: SimulationOutcome) -> list[tuple[str, int, bytes]]:
 
 
 def seen_by(frames: Frames, party: str) -> Frames:
-    """What a party sends and receives, in order."""
+    """A party's frames, sent and received, in order."""
     return [frame for frame in frames if party in frame[:2]]
 
 
@@ -175,7 +175,7 @@ def test_everything_that_was_chosen_is_delivered_and_matches(rule: str) -> None:
 
 
 def test_sealed_buys_what_ask_all_buys_under_the_same_map() -> None:
-    """The consumer draws the secret map from its own noise; the control session has that map in public."""
+    """The consumer draws the secret map from its own noise; the control's map is public."""
     seed = SimulatedNoise(0, CONSUMER).random_bytes(SEED_BYTES)
     _, sealed = run(rule="sealed")
     session = session_of("ask-all")
@@ -213,7 +213,7 @@ def test_progress_is_told_after_every_round() -> None:
 
 @pytest.mark.parametrize("rule", RULES_FOR_FEW)
 def test_bids_of_one_owner_have_one_size_whatever_they_say(rule: str) -> None:
-    """An owner that ran out is told from the others by nothing that can be seen on the wire."""
+    """Nothing on the wire distinguishes an owner that ran out of points."""
     data = {name: points_of(number, 2 + 9 * number) for number, name in enumerate(names(2))}
     frames, _ = run(owners=data, rule=rule, points=12)
     kind = "blind-bid" if RULES[rule].blind else "submission" if RULES[rule].herds else "bid"
@@ -268,9 +268,9 @@ def test_the_same_comparison_tells_a_rule_that_does_feed_back() -> None:
 
 @pytest.mark.parametrize("rule", ["ask-all", "sealed", "winner-only"])
 def test_after_the_last_broadcast_an_owners_frames_are_constant(rule: str) -> None:
-    """All that follows the bid (and the offer, where the rule asks) is one close and one farewell.
+    """After the bid (and the offer, where the rule asks) come only one close and one farewell.
 
-    Nobody keeps a transcript here, whose head they would tell: that is random by its salts.
+    Nobody keeps a transcript here, whose head they would contain: salts make that random.
     """
     closes, farewells = set(), set()
     for seed in range(3):
@@ -322,7 +322,7 @@ json.dump(
 
 
 def sized(owners: int, rows: int, points: int) -> dict[str, Any]:
-    """Run a session of that size in a process of its own; its peak of memory."""
+    """Run a session of that size in a process of its own; returns its peak of memory."""
     sizes = [str(size) for size in (owners, rows, points, 140, 64)]
     done = subprocess.run(
         [sys.executable, "-c", SIZED, *sizes], cwd=ROOT, capture_output=True, text=True, check=True
@@ -345,7 +345,7 @@ def test_a_thousand_owners_of_a_hundred_points_take_less_than_a_gigabyte_and_a_h
 
 
 def test_a_session_of_nobody_in_time_ends() -> None:
-    """Owners that never come: the simulated clock runs out at once, not after a minute."""
+    """Owners never arrive: the simulated clock runs out at once, not after a minute."""
     session = open_session(
         session_file(owners=names(2), points=3, min_owners=2, dimension=8, columns=COLUMNS)
     )

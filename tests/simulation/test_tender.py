@@ -49,7 +49,7 @@ def test_owners_and_curator_choose_by_running_sums_towards_the_consumer_s_releas
 
 
 def distance(opened: Session, outcome: SimulationOutcome) -> float:
-    """MMD² of what was bought to the validation set."""
+    """MMD² of the purchase to the validation set."""
     points = [np.frombuffer(point, dtype=VALIDATION.features.dtype) for _, point in bought(outcome)]
     chosen, wanted = (opened.space.scale(each) for each in (np.stack(points), VALIDATION.features))
     within, across, beside = (
@@ -60,7 +60,7 @@ def distance(opened: Session, outcome: SimulationOutcome) -> float:
 
 
 def test_without_noise_it_comes_far_closer_than_the_best_points_of_one_round() -> None:
-    """`sealed` in one round buys the points that fit best by themselves, which are all alike."""
+    """`sealed` in one round buys the points that fit best individually, which are all alike."""
     exact = {name: {"mechanism": "exact"} for name in ("target", "summary")}
     found = {
         rule: distance(opened, simulated(opened))
@@ -127,7 +127,7 @@ def test_owners_are_charged_nothing_and_the_consumer_its_one_release() -> None:
 
 
 def heard(opened: Session, data: dict[str, Dataset], who: str = "owner-0", **also: Any) -> list[bytes]:
-    """All that an owner is sent, but for the signed head of a transcript at the end, whose salts hide it."""
+    """Everything sent to an owner, except the signed transcript's head at the end, which salts hide."""
     frames: list[bytes] = []
 
     def tap(_sender: str, receiver: str, frame: Outgoing) -> None:
@@ -139,7 +139,7 @@ def heard(opened: Session, data: dict[str, Dataset], who: str = "owner-0", **als
 
 
 def others(case: int) -> dict[str, Dataset]:
-    """What the other owners might hold: anything, as many rows as they like."""
+    """The other owners' possible rows: anything, as many as they like."""
     rng = np.random.default_rng(case)
     return {
         name: dataset(name, int(rng.integers(1, 90)), float(rng.random()), case + 7 * number)
@@ -160,7 +160,7 @@ def test_an_owner_is_sent_the_same_whatever_the_others_hold(first: int) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_an_owner_is_sent_the_same_in_ten_thousand_cases() -> None:
-    """Of what the other owners hold, and of how much is bought."""
+    """Cases vary the other owners' rows and the size of the purchase."""
     for setting in range(100):
         rng = np.random.default_rng([setting, 1])
         opened = session(dimension=int(rng.choice([4, 8, 16])), points=int(rng.integers(2, 12)))
@@ -191,7 +191,7 @@ class Acknowledging(CuratorMachine):
 
 
 class CallingByThePool(CuratorMachine):
-    """Calls again, for what the pool lacks."""
+    """Calls again for what the pool lacks."""
 
     _called = False
 

@@ -1,6 +1,6 @@
-"""What a sweep of faults finds in a tender: a choice that is another than its terms and its release make.
+"""A sweep of faults finds a tender's choice that contradicts its terms and its release.
 
-`test_faults` has a bug for every invariant; here are those that a tender alone can have.
+`test_faults` has a bug for every invariant; here are those that only a tender can have.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def named(plant: Any) -> str:
 
 
 def tender(tendering: Tendering, plant: Callable[[pytest.MonkeyPatch], None]) -> SweepPlan:
-    """A tender without faults, but for an owner that leaves in the middle of its submission."""
+    """A tender without faults, except for an owner that leaves in the middle of its submission."""
     leaves = Crash("owner-1", 4, 2, 20.0)
     return dataclasses.replace(
         plan_of(2),

@@ -1,4 +1,4 @@
-"""What `tender` allows that rounds cannot: prices, a budget, caps, and a finer release for the curator."""
+"""What `tender` allows and rounds cannot: prices, a budget, caps, and a finer release for the curator."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def test_recomputing_finds_that_the_finer_release_is_another(change: str) -> Non
     released = TargetReleased(embedding, 9, total, 9, b"", b"", "secure", (), finer=finer)
 
     class Same:
-        """What computes this release again."""
+        """Computes this release again."""
 
         def perform(self, _effect: Any) -> TargetReleased:
             return released

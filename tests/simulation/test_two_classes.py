@@ -1,7 +1,7 @@
-"""A target of two classes and a seed set of one: what is bought, beside points drawn at random.
+"""A target of two classes and a seed set of one: the purchase beside points drawn at random.
 
-Owners of 1300, 900 and 300 points hold 10, 30 and 60 % of the class that the seed set lacks; half of the
-target is of it; p = m = 300. What is compared is the biased MMD² of the exact kernel. A random choice is of
+Owners of 1300, 900 and 300 points hold 10, 30 and 60 % of the class that the seed set lacks, which makes up
+half of the target; p = m = 300. The measure is the biased MMD² of the exact kernel. A random choice is from
 all owners' points together, and its MMD² the mean of twenty draws.
 """
 

@@ -1,6 +1,7 @@
-"""Where the curator cannot link, a blind session buys what one buys whose curator can.
+"""A blind session whose curator cannot link buys the same as one whose curator can.
 
-Only points of one φ that several owners hold may be another owner's: their order is drawn in every round.
+Only points of one φ that several owners hold may come from another owner: their order is drawn in every
+round.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from tests.simulation.test_blind_equals import (
 
 
 def different_rows(sizes: Collection[int]) -> dict[str, Points]:
-    """Owners' points, none of them there twice."""
+    """Owners' points without duplicates."""
     rng = np.random.default_rng(8)
     return {owner: rng.random((size, COLUMNS)) for owner, size in zip(names(len(sizes)), sizes, strict=True)}
 
@@ -40,7 +41,7 @@ def different_rows(sizes: Collection[int]) -> dict[str, Points]:
 def both(
     data: dict[str, Points], patch: pytest.MonkeyPatch, away: Away | None = None, **options: Any
 ) -> tuple[Bought, Bought]:
-    """What is bought where the curator can link, and where it cannot."""
+    """The purchases with a curator that can link, and with one that cannot."""
     session = session_of("blind", owners=len(data), **options)
     linked = bought(session, data, away)
     with patch.context() as patched:
@@ -103,7 +104,7 @@ def test_a_session_in_which_owners_commit_is_one_of_these() -> None:
 
 
 def frames(data: dict[str, Points], **options: Any) -> list[tuple[str, str, str, int]]:
-    """Sender, receiver, kind and length of every frame of a session, but for signs of life."""
+    """Sender, receiver, kind and length of every frame of a session, except signs of life."""
     found: list[tuple[str, str, str, int]] = []
     Simulation(
         session_of("blind", owners=len(data), **options),

@@ -1,4 +1,4 @@
-"""Crashes of all parties, and owners that lie, where a blind curator cannot link."""
+"""Crashes of all parties, and lying owners, with a blind curator that cannot link."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_whoever_crashes_goes_on_and_the_same_is_bought(party: str, sizes: tuple
 
 
 def test_an_owner_that_was_started_again_shows_as_many_scores_as_before() -> None:
-    """Else a crash would show how many it has to show; the control forgets."""
+    """Otherwise a crash would reveal how many it must show; the control forgets."""
 
     def bids(crashes: list[Crash]) -> list[bytes]:
         found = []
@@ -193,7 +193,7 @@ class _HigherMask(OwnMask):
 
 
 class _Higher(UnlinkedOwnerNumerics):
-    """Says of every point that its score is higher by one."""
+    """Raises every point's score by one."""
 
     def _own_mask(self, number: int, weights: Any) -> OwnMask:
         honest = super()._own_mask(number, weights)
@@ -211,7 +211,7 @@ class _Elsewhere(UnlinkedOwnerNumerics):
 
 
 class _Empty(UnlinkedOwnerNumerics):
-    """Seals nothing, and scores it as its best points."""
+    """Seals nothing, and scores it like its best points."""
 
     def _contents(self, rows: Any) -> list[bytes]:
         return [bytes(len(content)) for content in super()._contents(rows)]

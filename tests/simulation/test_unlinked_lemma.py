@@ -1,4 +1,4 @@
-"""The lemma of `test_blind_lemma` where the curator cannot link: places and low bits change no sum."""
+"""The lemma of `test_blind_lemma` with a curator that cannot link: places and low bits change no sum."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class _UnlinkedChecks(Checks, UnlinkedConsumerNumerics):
 
 
 class UnlinkedTogether(Together):
-    """The three roles' machines, of a curator that cannot link."""
+    """The three roles' machines, with a curator that cannot link."""
 
     consumer_table = UNLINKED
     buying_type = UnlinkedBuying
@@ -60,7 +60,7 @@ class UnlinkedPlayer(BlindPlayer):
 
 
 class _Lies(UnlinkedOwnerNumerics):
-    """Void boxes, other scores, and scores of other places, of which some are of boxes that never came."""
+    """Void boxes, wrong scores, and scores of wrong places, some of boxes that never came."""
 
     def _bid(self, effect: ScoreBlind) -> BlindScored:
         honest = super()._bid(effect)
@@ -84,7 +84,7 @@ class _Lies(UnlinkedOwnerNumerics):
 
 
 class UnlinkedLiar(BlindPlayer):
-    """An attacker that sends what it likes, by what it is shown and its points alone."""
+    """An attacker that sends anything, based on what it is shown and its points alone."""
 
     numerics_type = _Lies
 

@@ -56,7 +56,7 @@ def private(mechanism: str, **changes: Any) -> Session:
 def test_centre_radius_and_basis_of_a_release_are_of_the_seed_set_alone(
     monkeypatch: pytest.MonkeyPatch, mechanism: str
 ) -> None:
-    """One of D_v besides would let them tell of it without any noise."""
+    """A dependence on D_v would reveal it without any noise."""
     opened = private(mechanism)
     used: list[Prior] = []
     kind = type(opened.target)
@@ -115,7 +115,7 @@ def broadcasts_of(opened: Session, data: dict[str, Dataset]) -> list[Broadcast]:
 
 
 def test_jitter_weighs_the_same_whatever_owners_hold() -> None:
-    """A weight that followed from the exact total of what was bought would tell of it without noise."""
+    """A weight that followed from the purchase's exact total would reveal it without noise."""
     opened = private("filtered-gaussian", jitter=25.0)
     others = {name: dataset(name, 40, 0.8 - 0.2 * number, 50 + number) for number, name in enumerate(DATA)}
     first, second = (broadcasts_of(opened, data) for data in (DATA, others))

@@ -1,8 +1,8 @@
-"""The lemma of docs/privacy.md §3 where points have prices and owners have turns, on the curator's machine.
+"""The lemma of docs/privacy.md §3 with prices and turns, on the curator's machine.
 
-Fix the released weights, and add one record to one owner: S' is S with at most one point in the place of
-another, whatever the public prices and turns are. What would choose by data (a cap that counts, turns and
-prices that follow from sales, an end when the money is spent) has to be caught, by the same cases.
+Fix the released weights, and add one record to one owner: S' is S with at most one point replaced by another,
+whatever the public prices and turns are. Choices that depend on data (a cap that counts, turns and prices
+that follow from sales, an end when the money is spent) must be caught by the same cases.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def shared_cases(*, batches: bool = False) -> tuple[Case, ...]:
 
 
 class Played(NamedTuple):
-    """What came of a case."""
+    """The outcome of a case."""
 
     points: Counter[bytes]
     sold: Counter[str]
@@ -67,7 +67,7 @@ class Played(NamedTuple):
 
 @cache
 def played(rule: str, *, with_extra: bool, batches: bool = False) -> tuple[Played, ...]:
-    """What comes of the cases by a rule."""
+    """The outcomes of the cases under a rule."""
     found = []
     for case in shared_cases(batches=batches):
         points, bench = play(case, rule, with_extra=with_extra)
@@ -191,7 +191,7 @@ def point(*values: int) -> Features:
 
 
 def small(data: Sequence[list[Features]], extra: Features, rank: int, *weights: Weights, **also: Any) -> Case:
-    """A case in which everybody is there; each round buys a point. x is of the owner of this rank."""
+    """A case with all owners present; each round buys a point. x belongs to the owner of this rank."""
     owners = tuple(f"owner-{number}" for number in range(len(data)))
     return Case(
         data=dict(zip(owners, map(np.stack, data), strict=True)),
@@ -207,7 +207,7 @@ def small(data: Sequence[list[Features]], extra: Features, rank: int, *weights: 
 
 
 def counted_caps() -> Case:
-    """Each owner may sell one point, and is dropped then; each round changes one point more."""
+    """Each owner may sell one point, and is then dropped; each round changes one more point."""
     a, c, d = point(0, -1, 1, 0), point(-1, 0, 0, 1), point(0, -1, -1, 0)
     f, h, x = point(-1, -1, 0, 0), point(1, 0, 0, 1), point(1, 1, 0, 0)
     weights = weights_of(-2, 8, -6, 0), weights_of(-5, -3, 6, 2), weights_of(5, -8, -7, 1)

@@ -1,8 +1,8 @@
 """Random walks through the machines: honest moves, slow and broken networks, and hostile peers.
 
-Every step is held to the machine's contract: it gives effects, or raises `RemoteProtocolError` for a
-peer's frame and leaves the state as it was; what was had before gives nothing; timers that were set anew
-fire into nothing. A walk notes which edges of the transition table it took.
+Every step is held to the machine's contract: it returns effects, or raises `RemoteProtocolError` for a peer's
+frame and leaves the state unchanged; repeated frames have no effect; replaced timers fire without effect. A
+walk notes which edges of the transition table it took.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def private(neighbours: Neighbours) -> dict[str, Any]:
 
 
 class Purse(PrivacyFilter):
-    """A budget that lasts for so many charges."""
+    """A budget that suffices for so many charges."""
 
     def __init__(self, charges: int, neighbours: Neighbours) -> None:
         super().__init__(Budget(1.0, 1e-5), neighbours=neighbours.value)
@@ -137,11 +137,11 @@ class Walk:
         """The machine's state after the last step, if it was looked at and nothing came since."""
 
     def forget(self) -> None:
-        """The machine takes a step that is not this walk's."""
+        """Let the machine take a step that is not this walk's."""
         self._state = None
 
     def step(self, event: Event) -> bool:
-        """Take an event; whether it was taken, and not refused."""
+        """Feed an event; returns whether it was accepted."""
         before, phase = self._before(), self.machine.phase
         self._state = None
         try:
@@ -177,7 +177,7 @@ class Walk:
         return True
 
     def repeat(self, event: Received) -> None:
-        """A frame comes a second time: nothing happens, or a hello is answered again."""
+        """Repeat a frame: nothing happens, or a hello is answered again."""
         if event.sequence == 0 or self.machine.phase == "done":
             return
         before = self._before()
@@ -194,12 +194,12 @@ class Walk:
 
 
 class CuratorWalk:
-    """One curator, and peers that do what they like.
+    """One curator, and peers that do anything.
 
     Args:
-        seed: Of all that is drawn.
-        toward: Rows of the table. The life is one that may lead to one of them, and where that row begins,
-            what triggers it is likely to come next.
+        seed: Seed of everything drawn.
+        toward: Rows of the table. The life may lead to one of them, and where that row begins, its trigger is
+            likely to come next.
     """
 
     def __init__(self, seed: int, toward: Collection[Edge] = ()) -> None:
@@ -290,7 +290,7 @@ class CuratorWalk:
         return self.walk
 
     def _aim(self) -> bool:
-        """Bring about what triggers the row that this life tends to; whether that was possible."""
+        """Cause the trigger of the row that this life heads for; returns whether that was possible."""
         bench = self.bench
         due = tuple(owner for owner in self._due() if owner not in self.lost)
         head, _, name = self.aim[1].partition(":")
@@ -333,7 +333,7 @@ class CuratorWalk:
         return several[int(self.rng.integers(len(several)))]
 
     def _due(self) -> tuple[str, ...]:
-        """Owners for whose answer a round waits."""
+        """Owners whose answer a round waits for."""
         machine = self.bench.machine
         return tuple(
             name for name, seat in machine.seats.items() if name in machine.current.awaited or seat.asked
@@ -405,7 +405,7 @@ class CuratorWalk:
             self._say(CONSUMER, farewell_of(self.bench.opened, CONSUMER))
 
     def _lie(self, bid: Bid | Batch) -> Bid | Batch:
-        """A bid with another score, or with another's signature; one without points stays as it is."""
+        """A bid with another score, or another's signature; one without points stays as it is."""
         if isinstance(bid, Batch):
             if isinstance(bid.candidates, SealedCandidates) and self.rng.random() < 0.5:
                 forged = bid.candidates.model_copy(update={"signature": FORGED})
@@ -420,7 +420,7 @@ class CuratorWalk:
         return bid.model_copy(update={"score": fixed(WRONG)})
 
     def _owner(self, owner: str, told: Message | None = None) -> None:
-        """It answers what it was told: that, or what it was told last."""
+        """Answer a broadcast: this one, or the last one."""
         seat, last = self.bench.machine.seats[owner], told or self.bench.last(owner)
         if self.bench.opened.commitment_depth and not seat.committed:
             if owner != self.late:
@@ -548,5 +548,5 @@ class CuratorWalk:
 
 
 def curator_walk(seed: int, toward: Collection[Edge] = ()) -> Walk:
-    """One curator's life; it tends `toward` rows of the table."""
+    """One curator's life, which heads `toward` rows of the table."""
     return CuratorWalk(seed, toward).run()

@@ -1,8 +1,8 @@
-"""The attacks of docs/privacy.md on what a blind curator records of sessions of real data.
+"""The attacks of docs/privacy.md on a blind curator's record of sessions with real data.
 
 ``python -m tests.statistics.attacks_on_data mnist mnist.npz`` prints the rows of the page's table as JSON;
-``insurance train.csv`` and ``digits`` are the others; names of attacks may follow. The files are the ones of
-`hushbid.datasets`. It takes minutes, and no test runs it: the data are not ours to ship.
+``insurance train.csv`` and ``digits`` are the others; names of attacks may follow. The files are those of
+`hushbid.datasets`. It takes minutes, and no test runs it: we may not ship the data.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def read(name: str, path: Path | None) -> Source:
 
 
 def clustered(estimate: Matrix, owner: Matrix, labels: Matrix) -> list[tuple[Matrix, Matrix]]:
-    """Of each owner: its points, and the cluster of each, as many clusters as it has classes."""
+    """For each owner its points, and the cluster of each, as many clusters as it has classes."""
     found = []
     for each in np.unique(owner):
         mine = np.flatnonzero(owner == each)
@@ -99,7 +99,7 @@ def best_classes(found: Mapping[str, Matrix], owner: Matrix, labels: Matrix) -> 
 
 
 def equal_points() -> dict[str, int]:
-    """Scores of a round that another box of it has too, where three owners share rows; and offsets seen."""
+    """Scores of a round that another box shares, where three owners share rows; and offsets seen."""
     sizes = (60, 60, 60)
     values = seen_in(DEPTH, sizes, _SHARED, drawn=False).values
     linked = linked_values(*small(None, sizes, _SHARED, drawn=False))
@@ -110,7 +110,7 @@ def equal_points() -> dict[str, int]:
 
 
 def offsets() -> dict[str, int]:
-    """In how many of the rounds in which an owner is out of rows its lowest score comes twice."""
+    """The share of an owner's rounds without rows in which its lowest score occurs twice."""
     sizes = (60, 9, 60)
     linked = linked_values(*small(None, sizes, 0, drawn=False))
     seen = seen_in(DEPTH, sizes, 0, drawn=False).values
@@ -171,7 +171,7 @@ def colluding() -> dict[str, Any]:
 
 
 def clouds() -> dict[str, Any]:
-    """The share of rows that are given to their points."""
+    """The share of rows that are matched to their points."""
     linked, session = blind(), unlinked()
     before, rows = early(linked), early_ones(session)
     made, found = linked_estimates(linked, before), estimates(True, rows)

@@ -1,8 +1,8 @@
-"""Audits of `hushbid audit`'s suites for tests: with how many runs, and what has to come of them.
+"""Audits of `hushbid audit`'s suites for tests: the number of runs, and the required outcome.
 
 Each bound is too high in at most 5 % of all audits. So a single audit of a sound suite alarms less than once
-in 20 times, and of 20 audits more than 4 alarm less than 3 times in 1000; seeds are fixed. Of 20 audits of a
-control at least 19 have to alarm.
+in 20 times, and more than 4 alarms in 20 audits occur less than 3 times in 1000; seeds are fixed. Of 20
+audits of a control at least 19 must alarm.
 """
 
 from __future__ import annotations
@@ -245,12 +245,12 @@ def highest_bound(result: AuditResult) -> float:
 
 
 def once(names: Iterable[str]) -> list[Any]:
-    """Suites for tests of one audit each, those marked slow that are."""
+    """Suites for tests of one audit each, with their slow marks."""
     return [pytest.param(name, marks=pytest.mark.slow if name in NOT_QUICK else ()) for name in names]
 
 
 def caught_or_passed(name: str) -> None:
-    """Assert that one audit finds a suite as it should."""
+    """Assert that one audit has the expected outcome."""
     result = run(name, trials=trials_of(QUICK, name))
     assert highest_bound(result) > result.stated.epsilon, "with so few runs nothing can alarm"
     assert result.rejected == (SUITES[name].expected == "reject")
@@ -258,7 +258,7 @@ def caught_or_passed(name: str) -> None:
 
 
 def alarm_as_often_as_they_may_or_must(name: str) -> None:
-    """Assert that twenty audits do."""
+    """Assert that twenty audits have the expected outcomes."""
     result = run(name, trials=trials_of(REPEATED, name), repeats=20)
     assert highest_bound(result) > result.stated.epsilon, "with so few runs nothing can alarm"
     if SUITES[name].expected == "pass":

@@ -1,4 +1,4 @@
-"""Simulated sessions of `blind` and `sealed` over one set of rows, with what their curators recorded."""
+"""Simulated sessions of `blind` and `sealed` over one set of rows, with their curators' records."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ source = Source(_DIGITS.data / 16.0, _DIGITS.target)
 
 
 class _All(BlindOwnerNumerics):
-    """The control: sends every score, also those that nothing can depend on."""
+    """The control: sends every score, even those on which nothing can depend."""
 
     def _masked(self, mask: Mask, weights: Any) -> bytes:
         rows = self._points().rows(np.array(self._sent, dtype=np.intp))
@@ -93,7 +93,7 @@ class _All(BlindOwnerNumerics):
 
 
 class _Open(_All):
-    """The control: the mask is off, so that a masked score is the score and a constant."""
+    """The control: the mask is off; a masked score is the score plus a constant."""
 
     def _masked(self, mask: Mask, weights: Any) -> bytes:
         return super()._masked(_OpenMask(), weights)  # type: ignore[arg-type]
@@ -111,15 +111,13 @@ class Blind(NamedTuple):
     """A session of `blind`.
 
     Attributes:
-        masked: What its curator recorded: the masked score of each box in each round, whole numbers in an
-            object array of shape (n, T); `NOTHING` where none was sent or the box had not come.
-        owner: Whose each box is, shape (n,).
-        came: In which round, shape (n,).
-        rows: What is in it, shape (n, columns).
+        masked: The curator's record: the masked score of each box in each round, whole numbers in an object
+            array of shape (n, T); `NOTHING` where none was sent or the box had not come.
+        owner: The owner of each box, shape (n,).
+        came: The round in which each came, shape (n,).
+        rows: The content of each, shape (n, columns).
         features: φ of these, int16 of shape (n, d).
-        weights: As broadcast, int32 of shape (T, d): what a colluding owner has.
-        keys: Likewise.
-        session: The session.
+        weights, keys: As a colluding owner has them; weights as broadcast, int32 of shape (T, d).
     """
 
     masked: Matrix
@@ -133,14 +131,14 @@ class Blind(NamedTuple):
 
 
 class Sealed(NamedTuple):
-    """A session of `sealed`: of each point that its curator was handed φ, and the row that is in its box."""
+    """A session of `sealed`: for each point handed to its curator, φ and the row in its box."""
 
     features: Features
     rows: Matrix
 
 
 def played(file: SessionFile, owner: Callable[..., Any]) -> tuple[Session, dict[str, bytes], Matrix]:
-    """A session of a file: it, every party's transcript, and the rows of each owner."""
+    """A session of a file, every party's transcript, and the rows of each owner."""
     every = source.rows[np.random.default_rng(3).permutation(len(source.rows))[: ROWS * len(OWNERS) + 160]]
     held = {name: every[ROWS * at : ROWS * (at + 1)] for at, name in enumerate(OWNERS)}
     rest = every[ROWS * len(OWNERS) :]
@@ -189,13 +187,13 @@ def items_in(image: bytes) -> Any:
 
 
 def seed_in(image: bytes) -> bytes:
-    """The map's, in the consumer's transcript."""
+    """The map's seed in the consumer's transcript."""
     (seed,) = [item.private["map_seed"] for item in items_in(image) if item.kind == "target-released"]
     return bytes(seed)
 
 
 def received(image: bytes, kind: type[Any]) -> list[tuple[str, Any]]:
-    """Messages of owners as the curator's transcript has them, with their senders."""
+    """Owners' messages in the curator's transcript, with their senders."""
     found = []
     for item in items_in(image):
         frame: Any = item.private.get("frame", {})

@@ -1,7 +1,7 @@
-"""How well a sample fits the law that it is said to come from: p-values, each of one way to be wrong.
+"""How well a sample fits its stated law: p-values, each for one way to be wrong.
 
-A `Law` says what the sample should be. `pvalues` has one entry for each check; with a right sampler each is
-uniform on [0, 1], or larger where the statistic is discrete.
+A `Law` describes the sample. `pvalues` has one entry for each check; with a right sampler each is uniform on
+[0, 1], or larger where the statistic is discrete.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LAG = 140
 
 
 class Law(Protocol):
-    """A distribution that is symmetric around `centre`, and what is particular to samples of it."""
+    """A distribution that is symmetric around `centre`, and its own checks of samples."""
 
     @property
     def centre(self) -> float: ...
@@ -37,7 +37,7 @@ class Law(Protocol):
 
     @property
     def quantiles(self) -> Reals:
-        """Increasing edges that cut the line into bins that are all likely, the outer ones without an end."""
+        """Increasing edges of bins that are all likely; the outer bins are unbounded."""
         ...
 
     def at_most(self, x: Reals) -> Reals:
@@ -49,7 +49,7 @@ class Law(Protocol):
         ...
 
     def particular(self, sample: Sample) -> dict[str, float]:
-        """p-values of checks that only samples of this law have."""
+        """p-values of this law's own checks."""
         ...
 
 
@@ -88,7 +88,7 @@ def two_sided(z: float) -> float:
 
 
 def even(values: Sample, kinds: int) -> float:
-    """χ² of integers in 0..kinds - 1 that should all be as likely."""
+    """χ² of integers in 0..kinds - 1 that should all be equally likely."""
     return float(stats.chisquare(np.bincount(values, minlength=kinds)).pvalue)
 
 
@@ -157,7 +157,7 @@ class DiscreteGaussian:
         return float(2 * self.at_most(np.array([-last - 1.0]))[0])
 
     def particular(self, sample: Sample) -> dict[str, float]:
-        """``spread``: Σx². Of wide laws ``low bits``, which are even, and ``repeats`` of a value."""
+        """``spread``: Σx². For wide laws ``low bits``, which are even, and ``repeats`` of a value."""
         squares = sample.astype(np.float64) ** 2
         n, mean = len(sample), self._moment(2)
         found = {"spread": spread(squares.sum(), n * mean, n * (self._moment(4) - mean**2))}
@@ -198,7 +198,7 @@ class DiscreteLaplace:
         return float(2.0 * self.at_most(np.array([-last - 1.0]))[0])
 
     def particular(self, sample: Sample) -> dict[str, float]:
-        """``spread``: Σ|x|. Of wide laws ``low bits``, which are even, and ``repeats`` of a value."""
+        """``spread``: Σ|x|. For wide laws ``low bits``, which are even, and ``repeats`` of a value."""
         n, success = len(sample), self._success
         q = 1.0 - success
         mean = 2.0 * q / (success * (1.0 + q))
@@ -241,7 +241,7 @@ class Laplace:
 
 @dataclass(frozen=True)
 class Uniform:
-    """Multiples of 2⁻⁵³ in [0, 1), each as likely."""
+    """Multiples of 2⁻⁵³ in [0, 1), equally likely."""
 
     centre = 0.5
     deviation = 12**-0.5
@@ -265,7 +265,7 @@ class Uniform:
 
 @dataclass(frozen=True)
 class Bytes:
-    """Bytes for keys, uint8, each of 256 values as likely."""
+    """Bytes for keys, uint8, each of 256 values equally likely."""
 
     centre = 127.5
     deviation = float(np.sqrt((256**2 - 1) / 12))
@@ -278,7 +278,7 @@ class Bytes:
         return float(2 * (127 - np.floor(127.5 + deviations * self.deviation) + 128) / 256)
 
     def particular(self, sample: Sample) -> dict[str, float]:
-        """``repeats`` of eight bytes that stand together."""
+        """``repeats`` of eight consecutive bytes."""
         words = sample.tobytes()
         n = len(words) // 8
         return {"repeats": repeats(np.frombuffer(words, dtype="<u8", count=n), n * (n - 1) / 2 * 2.0**-64)}

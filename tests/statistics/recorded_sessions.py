@@ -1,4 +1,4 @@
-"""Simulated sessions with all that their parties hold and record, for attacks on redacted records."""
+"""Simulated sessions with everything their parties hold and record, for attacks on redacted records."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ _NOISY: Mapping[str, Any] = {
 
 
 class RecordedSession(NamedTuple):
-    """A session that was simulated.
+    """A simulated session.
 
     Attributes:
         session: Its file, opened.
         images: Every party's transcript.
         owners: Their data.
         validation: D_v.
-        seed_set: D_init: the same in all sessions, since whoever attacks may know it.
+        seed_set: D_init: the same in all sessions, since an attacker may know it.
         boxes: The sealed boxes of all bids.
-        won: φ of the points that were won, in their order: int16 of shape (p, d).
+        won: φ of the won points, in order: int16 of shape (p, d).
     """
 
     session: Session
@@ -72,7 +72,7 @@ class RecordedSession(NamedTuple):
     won: Features
 
     def feature_map(self, scratch: Path) -> FeatureMap:
-        """The map that points are hashed by: the consumer's secret, or public."""
+        """The map that hashes points: the consumer's secret, or public."""
         seed: int | bytes = MAP_SEED
         for item in items_of(read_image(scratch, self.images[CONSUMER])):
             secret = item.private.get("map_seed")
@@ -92,15 +92,14 @@ def recorded(
     noise_seed: int = NOISE_SEED,
     salts: Callable[[int], bytes] | None = None,
 ) -> RecordedSession:
-    """Simulate a session, and keep what everybody has of it.
+    """Simulate a session, and keep everything that its parties have.
 
     Args:
-        rule: How the curator gets points.
-        seed: Of the parties' data.
-        rounds: How many points are to be won.
+        seed: Seed of the parties' data.
+        rounds: Number of points to win.
         noisy: Whether releases have noise.
-        noise_seed: Of the noise and of the parties' keys.
-        salts: Where transcripts get salt from; None: others for each party and seed, the same every time.
+        noise_seed: Seed of the noise and of the parties' keys.
+        salts: Source of transcripts' salts; None: fixed ones for each party and seed.
     """
     file = session_file(
         owners=OWNERS,
@@ -149,7 +148,7 @@ def _data(name: str, rows: int, seed: Sequence[int]) -> Dataset:
 
 
 def read_image(scratch: Path, image: bytes) -> Transcript:
-    """Read a transcript by way of a file."""
+    """Read a transcript through a file."""
     scratch.write_bytes(image)
     return read_transcript(scratch)
 

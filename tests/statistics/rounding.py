@@ -1,13 +1,13 @@
-"""Attacks by points next to boundaries of rounding, on maps whose φ depends on what stands beside a point.
+"""Attacks by points next to rounding boundaries, on maps whose φ depends on neighbouring points.
 
 A victim has points a_1, a_2, …, each next to a boundary, where one more row in its table moves φ by a unit.
-In round i the weight is w_i, whose coordinates are as large as a weight's can be, so that noise has no say.
-The rival has a point c_i far from a_i, with a score between the two that a_i can have: without the extra
-record x a_i wins, and with it c_i does. So S and S' differ in one point a round, where the lemma allows one
-in all. In the round after these x wins if it is there, and else the rival's e.
+In round i the weight is w_i, whose coordinates are as large as possible, so that noise does not matter. The
+rival has a point c_i far from a_i, with a score between the two that a_i can have: without the extra record x
+a_i wins, and with it c_i does. So S and S' differ in one point per round, where the lemma allows one in all.
+In the round after these x wins if it is there, and otherwise the rival's e.
 
-Angles are from the middle of the first quadrant on every circle of the features; w_i is turned by half a turn
-on a few circles, others for each i, so that in round i nothing scores as high as a_i and c_i.
+Angles are relative to the middle of the first quadrant on every circle of the features; w_i is turned by half
+a turn on a few circles, others for each i, so that in round i nothing scores as high as a_i and c_i.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ RIVAL: Final = "rival"
 
 @dataclass(frozen=True)
 class Attack:
-    """What was found for a map.
+    """The points found for a map.
 
     Attributes:
         victim: a_1, a_2, …, shape (n, `COLUMNS`).
         extra: x, shape (1, `COLUMNS`).
         rival: c_1, …, and e last.
-        signs: Of the weight of each round, shape (rounds, `DIMENSION`): those of a_i, and the last for x.
+        signs: Those of each round's weight, shape (rounds, `DIMENSION`): those of a_i, and the last for x.
         moved: In how many rounds one more row makes a_i lose to c_i.
     """
 
@@ -77,7 +77,7 @@ class Attack:
 
     @property
     def targets(self) -> list[Points]:
-        """g̃ of each round: so large that weights are cut off, and 0 in the rounds that show S."""
+        """g̃ of each round: so large that weights are clipped, and 0 in the rounds that show S."""
         chosen = [2.0 * limits.MAX_WEIGHT * signs for signs in self.signs.astype(np.float64)]
         return chosen + [np.zeros(DIMENSION)] * OBSERVED
 
@@ -96,7 +96,7 @@ class Attack:
 
 
 def session(rounds: int) -> Session:
-    """The session that is attacked: `gaussian` releases of the summary, and a target of the attacker's."""
+    """The attacked session: `gaussian` releases of the summary, and a target of the attacker's."""
     return session_of(
         owners=(VICTIM, RIVAL),
         points=rounds,
@@ -108,7 +108,7 @@ def session(rounds: int) -> Session:
 
 
 def direction() -> Points:
-    """From c to a, but for what is turned: shape (d,)."""
+    """From c to a, except for the turned circles: shape (d,)."""
     return np.repeat([-1.0, 1.0], CIRCLES) / math.sqrt(DIMENSION)
 
 
@@ -163,14 +163,14 @@ def _inverse(feature_map: FourierLike) -> Points:
 
 
 def _with(feature_map: FourierLike, extra: Points) -> Callable[[Points], Features]:
-    """Hash a table that has one row more, and leave that out."""
+    """Hash a table with one more row, and leave that out."""
     return lambda points: feature_map.hash(np.concatenate([points, extra]))[: len(points)]
 
 
 def _next_to_boundaries(
     feature_map: FourierLike, angles: Points, signs: Signs, extra: Points, generator: np.random.Generator
 ) -> Points:
-    """Points of about these angles, whose score falls by a grid unit with one row more, if any do."""
+    """Points of about these angles whose score falls by a grid unit with one more row, if any do."""
     hashes = (feature_map.hash, _with(feature_map, extra))
     found = _points_at(feature_map, angles)
     missing = np.ones(len(found), dtype=np.bool_)
@@ -189,7 +189,7 @@ def _next_to_boundaries(
 
 
 def _bisected(hash: Callable[[Points], Features], low: Points, high: Points) -> tuple[Points, Points]:
-    """The last points that are hashed as `low`, and their neighbours."""
+    """The last points that are hashed like `low`, and their neighbours."""
     before = hash(low)
     for _ in range(HALVINGS):
         middle = low + (high - low) / 2.0
@@ -221,6 +221,6 @@ def _scores(features: Features, signs: Signs) -> npt.NDArray[np.int64]:
 
 
 def _beats(one: Features, other: Features, signs: Signs) -> bool:
-    """Whether a point is before another in the total order, under a weight of these signs."""
+    """Whether a point precedes another in the total order, under a weight of these signs."""
     first, second = int(_scores(one, signs)), int(_scores(other, signs))
     return first > second or (first == second and one.tobytes() < other.tobytes())

@@ -1,6 +1,6 @@
-"""What `hushbid audit` finds of its own suites: nothing where there is a guarantee, and published slips.
+"""The findings of `hushbid audit` on its own suites: none where there is a guarantee, and published slips.
 
-Planted faults are those of `test_audit_faults.py`; how often either can be wrong, `audits.py` says.
+Planted faults are in `test_audit_faults.py`; `audits.py` states the error rates.
 """
 
 from __future__ import annotations
@@ -38,6 +38,6 @@ def test_every_suite_without_a_planted_fault_has_its_number_of_runs() -> None:
 
 
 def test_a_broadcast_is_attacked_close_to_its_limit() -> None:
-    """An attack that finds little shows little: at 20,000 runs, most of the Gaussian's ε is found."""
+    """A weak attack shows little: at 20,000 runs, most of the Gaussian's ε is found."""
     result = run("gaussian", trials=20_000)
     assert 0.65 * result.stated.epsilon < result.epsilon_lower <= result.stated.epsilon

@@ -1,7 +1,4 @@
-"""What `hushbid audit` finds of faults that are planted: every one of them.
-
-How often an audit can be wrong, `audits.py` says.
-"""
+"""`hushbid audit` finds every planted fault; `audits.py` states the error rates."""
 
 from __future__ import annotations
 
@@ -46,7 +43,7 @@ def test_a_part_of_twenty_audits_of_a_control_misses_nothing(name: str, part: in
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TWINS)
 def test_without_what_is_broken_the_same_attack_finds_nothing(name: str) -> None:
-    """Nor does it with as many runs as the control needs."""
+    """Even with as many runs as the control needs."""
     trials = trials_of(REPEATED, name)
     assert run(name, trials=trials).rejected
     assert not run(TWINS[name], trials=trials).rejected

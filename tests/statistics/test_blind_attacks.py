@@ -1,9 +1,9 @@
-"""What a curator makes of its record of a `blind` session, beside what `sealed` gives it (docs/privacy.md).
+"""What a curator can learn from its record of a `blind` session, compared with `sealed` (docs/privacy.md).
 
-Four attacks: distances between points, picking a record out of a list with known points beside it, aligning
-a cloud of points with a cloud of rows, and, with an owner that colludes, solving for φ. Sessions are of
-scikit-learn's digits, with 4 owners, fifty rounds and releases at ε = 1. Owners that send all scores, or
-scores without a mask, are the controls: more is found of them. Seeds are fixed; nothing here fails by chance.
+Four attacks: distances between points, picking a record out of a list with known points beside it, aligning a
+cloud of points with a cloud of rows, and, with a colluding owner, solving for φ. Sessions use scikit-learn's
+digits, with 4 owners, fifty rounds and releases at ε = 1. Owners that send all scores, or unmasked scores,
+are the controls: they reveal more. Seeds are fixed; nothing here fails by chance.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Matrix = npt.NDArray[Any]
 
 
 def early(session: Blind, count: int = 160) -> Matrix:
-    """Boxes that came early, of different points; the latest of each owner are left out."""
+    """Early boxes of different points, without the latest of each owner."""
     rows = np.flatnonzero(session.came <= EARLY)
     _, where = np.unique(session.features[rows], axis=0, return_index=True)
     return rows[np.sort(where)][:count]
@@ -38,7 +38,7 @@ def early(session: Blind, count: int = 160) -> Matrix:
 def views(session: Blind, rows: Matrix) -> dict[str, Matrix]:
     """Complete matrices of the rounds from `EARLY` on: by value and by rank, each round on one scale.
 
-    A score that was not sent is lower than all that its owner sent; half of what is left below is put.
+    A score that was not sent is lower than all that its owner sent; half of the remaining range is used.
     """
     rounds = range(EARLY - 1, session.masked.shape[1])
     found: dict[str, list[Matrix]] = {"value": [], "quantile": []}
@@ -64,7 +64,7 @@ def views(session: Blind, rows: Matrix) -> dict[str, Matrix]:
 
 
 def whitened(values: Matrix, count: int) -> Matrix:
-    """The first principal components, each to the same deviation."""
+    """The first principal components, scaled to equal deviation."""
     u, _, _ = np.linalg.svd(values - values.mean(axis=0), full_matrices=False)
     return np.asarray(u[:, :count])
 
@@ -154,7 +154,7 @@ def on_one_scale(similarity: Matrix) -> Matrix:
 
 
 def aligned(similarity: Matrix, points: Matrix) -> float:
-    """The share of rows that are given to their points, where the attacker has them all, shuffled."""
+    """The share of rows that are matched to their points, if the attacker has them all, shuffled."""
     order = np.random.default_rng(1).permutation(len(points))
     ours, theirs = on_one_scale(similarity), on_one_scale(kernel(points[order], points[order]))
     profiles = [np.sort(each, axis=1) for each in (ours, theirs)]
@@ -188,7 +188,7 @@ def unmasked(session: Blind, box: int) -> tuple[Matrix, Matrix]:
 
 
 def regressed(session: Blind, *, count: int = 40) -> float:
-    """The median relative error of φ, by the scores of early points and what is known of φ beforehand."""
+    """The median relative error of φ, from the scores of early points and prior knowledge of φ."""
     prior = session.features[session.owner == 0].astype(float) * 2.0**-15
     root = np.linalg.cholesky(np.cov(prior.T) + 1e-9 * np.eye(prior.shape[1]))
     mean, errors = prior.mean(axis=0), []
@@ -205,7 +205,7 @@ def regressed(session: Blind, *, count: int = 40) -> float:
 
 
 def known_points(session: Blind, known: int) -> float:
-    """The best that a list of 40 gives."""
+    """The best rate with a list of 40."""
     rows = early(session)
     return max(listed(each, session.rows[rows], known=known) for each in views(session, rows).values())
 
@@ -269,7 +269,7 @@ def test_more_rounds_tell_a_colluding_owner_more_and_more_features_less() -> Non
 
 
 def scales(session: Blind) -> tuple[Matrix, Matrix]:
-    """Of each round: by how much masked scores differ where scores differ by 1, and the mask of 0."""
+    """For each round the mask's slope, and the mask of 0."""
     found = []
     for number, weights in enumerate(session.weights):
         sent = np.flatnonzero(session.masked[:, number] != NOTHING)

@@ -1,4 +1,4 @@
-"""Points collide as often as the families' kernels say, in closed form.
+"""Points collide as often as the families' closed-form kernels say.
 
 A family of many rows is as many independent functions. For each pair of points the number of rows in which
 they collide is binomial with the kernel's probability. Everything is seeded: these tests pass always or
@@ -72,7 +72,7 @@ def smallest_pvalue(
 @pytest.mark.parametrize("sampling", ["independent", "sobol"])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_collisions_are_as_frequent_as_the_kernel_says(name: str, sampling: str) -> None:
-    """Sobol rows are not independent; spread out as they are, they stray less than binomial counts."""
+    """Sobol rows are not independent; being spread out, they stray less than binomial counts."""
     assert smallest_pvalue(name, sampling=sampling) > ALPHA
 
 

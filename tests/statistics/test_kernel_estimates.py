@@ -44,7 +44,7 @@ MAPS = sorted(name for name, kind in FEATURE_SPACES.items() if issubclass(kind, 
 
 
 class Setting(NamedTuple):
-    """A space of maps, and how many seeds of it are tried: W of many columns takes long to draw."""
+    """A space of maps, and how many of its seeds are tried: W of many columns takes long to draw."""
 
     columns: int
     gamma: float
@@ -72,7 +72,7 @@ SETTINGS = [
 
 
 def is_slow(name: str, setting: Setting) -> bool:
-    """W is drawn by the same code for all maps, and for `paired` there is half as much of it."""
+    """All maps draw W by the same code, and `paired` half as much of it."""
     return setting.columns > 784 and (setting.gamma, name) != (1.0, "paired")
 
 
@@ -89,7 +89,7 @@ def space_of(name: str, setting: Setting) -> FeatureSpace:
 
 
 def pairs(space: FeatureSpace) -> tuple[Points, Points]:
-    """Scaled points x and y, at the distances of `KERNELS` where there are such, and as far as can be."""
+    """Scaled points x and y, at the distances of `KERNELS` where possible, and as far as possible."""
     generator = np.random.default_rng(1)
     x, y = [np.zeros(space.columns)], [np.ones(space.columns)]
     for kernel in KERNELS:

@@ -1,7 +1,7 @@
-"""`logistic` asks every rank as often as it says, with the coins of every source of noise, independently.
+"""`logistic` asks every rank as often as it states, with independent coins from every source of noise.
 
-Seeds are fixed, but for the secure source's, which has none: with `ALPHA` shared among all checks, a right
-rule fails once in a million runs. Asking by the rank below is caught, and so is one coin for all.
+Seeds are fixed, except that the secure source has none: with `ALPHA` shared among all checks, a right rule
+fails once in a million runs. Asking by the next rank is caught, and so is one coin for all.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def counts(logistic: Logistic, source: NoiseSource, ranks: list[int]) -> npt.NDA
 
 
 def pvalues(found: npt.NDArray[np.int64], logistic: Logistic, ranks: list[int]) -> list[float]:
-    """Exact binomial p-values, two-sided: of every rank, and of two in the middle being asked together."""
+    """Exact binomial p-values, two-sided: for every rank, and for two middle ranks asked together."""
     expected = [float(logistic.probabilities[rank - 1]) for rank in ranks]
     middle = len(ranks) // 2
     expected.append(expected[middle - 1] * expected[middle])

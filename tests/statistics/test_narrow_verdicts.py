@@ -1,4 +1,4 @@
-"""A validation set that is narrow within right bounds: what a rehearsal says beside what comes out."""
+"""A validation set that is narrow within right bounds: a rehearsal's verdict beside the outcome."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class World:
 
 
 def came_out(session: Session, data: dict[str, Dataset], validation: Points, seed_set: Points) -> float:
-    """MMD² of what the session buys over a uniform choice's, both with weights."""
+    """MMD² of the session's purchase over a uniform choice's, both with weights."""
     outcome = Simulation(
         session,
         owners=data,
@@ -115,7 +115,7 @@ def test_a_narrow_set_is_not_refused_where_it_comes_out_better_than_at_random(
     gamma: float,
     drawn: bool,
 ) -> None:
-    """The noise is seeded: what is found is the same each time."""
+    """The noise is seeded: the result is the same each time."""
     world, session = World(columns, deviation), session_of(epsilon, points, columns, gamma)
     validation, related = world.wanted(m), world.mixed(100, 0.2)
     seed_set = world.generator.random((100, columns)) if drawn else related

@@ -1,11 +1,11 @@
-"""What attacks make of a redacted transcript of a curator: nothing, where the whole one gives all away.
+"""Attacks on a curator's redacted transcript find nothing, where the whole one reveals everything.
 
-The curator's transcript is the one that holds everybody's secrets, where points are handed over in the clear
-and where they are sealed. Each attack has a control that must succeed: the same procedure on the file before
-its private fields were taken out, or on one whose salts are known.
+The curator's transcript holds everybody's secrets, whether points are handed over in the clear or sealed.
+Each attack has a control that must succeed: the same procedure on the file before redaction, or on one with
+known salts.
 
-Sessions come from fixed seeds, and nothing here fails by chance: to match a salted commitment would be to
-find a preimage of SHA-256. What a redacted file does give away is tested, too.
+Sessions have fixed seeds, and nothing here fails by chance: matching a salted commitment would take a
+preimage of SHA-256. What a redacted file does reveal is tested, too.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def test_a_redacted_file_verifies_and_has_the_originals_head(scratch: Path, rule
 
 
 def encodings(array: npt.NDArray[np.generic]) -> Iterator[bytes]:
-    """An array's bytes as it is held, and as other types could hold it."""
+    """An array's bytes as it is, and as other types could hold it."""
     for dtype in (array.dtype, np.float64, np.float32, np.int64, np.int32, np.int16):
         as_other = array.astype(dtype)
         if dtype == np.float32 or np.array_equal(as_other, array):
@@ -96,7 +96,7 @@ def leaves(value: Value) -> Iterator[bytes]:
 
 
 def secrets(scratch: Path, found: RecordedSession) -> dict[str, set[bytes]]:
-    """What must not be in a redacted file: what the parties hold, and all that any recorded as private."""
+    """Secrets that a redacted file must lack: what the parties hold, and all that any recorded as private."""
     datasets = [*found.owners.values(), found.validation, found.seed_set]
     rows = [row for each in datasets for row in each.features]
     hashed = [row for each in datasets for row in found.feature_map(scratch).hash(each.features)]
@@ -120,7 +120,7 @@ def secrets(scratch: Path, found: RecordedSession) -> dict[str, set[bytes]]:
 
 
 def found_in(image: bytes, wanted: Mapping[str, Iterable[bytes]], but: Iterable[bytes] = ()) -> set[str]:
-    """The kinds of which something is in a file."""
+    """The kinds that occur in a file."""
     passed_over = set(but)
     return {
         kind
@@ -166,10 +166,10 @@ def test_the_search_finds_what_is_in_the_whole_file(scratch: Path, rule: str, he
 
 
 def guessed_labels(known: Transcript, copy: Transcript) -> list[tuple[str, str]]:
-    """The label that each bid has by a commitment of the copy, and the one that it truly has.
+    """The label of each bid by a commitment of the copy, and its true one.
 
-    Whoever attacks knows all of each bid but its label, and tries every label with every salt that is at
-    hand: none, zeros, the session's digest, and the digests of the records.
+    The attacker knows all of each bid except its label, and tries every label with every available salt:
+    none, zeros, the session's digest, and the digests of the records.
     """
     committed = {commitment for item in items_of(copy) for commitment in item.commitments.values()}
     digests = [record.digest for record in copy.records]
@@ -192,7 +192,7 @@ def guessed_labels(known: Transcript, copy: Transcript) -> list[tuple[str, str]]
 
 
 def with_label(bid: Bid, candidate: Candidate, label: str) -> Bid:
-    """The bid as it would be if its point had that label."""
+    """The bid if its point had that label."""
     length = len(candidate.attributes)
     packed = pack_attributes(Attributes(label, unpack_attributes(candidate.attributes).identifier), length)
     return bid.model_copy(update={"candidate": candidate.model_copy(update={"attributes": packed})})
@@ -217,7 +217,7 @@ def test_trying_all_labels_finds_all_where_there_is_no_salt(scratch: Path) -> No
 
 
 def arrays_by_round(transcript: Transcript, *, private: bool) -> dict[int, Array]:
-    """Every array of d numbers in an event or effect that names a round: the weights that were broadcast."""
+    """Every array of d numbers in an event or effect that names a round: the broadcast weights."""
     found: dict[int, Array] = {}
     for item in items_of(transcript):
         fields = {**item.public, **(item.private if private else {})}
@@ -229,10 +229,10 @@ def arrays_by_round(transcript: Transcript, *, private: bool) -> dict[int, Array
 
 
 def solved(weights: Mapping[int, Array], seed_total: Array, seed_size: int) -> tuple[Array, Array]:
-    """g̃, and φ of the points that were won in all rounds but the last, by least squares.
+    """g̃, and φ of the points won in all rounds except the last, by least squares.
 
-    Without noise, the weight of round r is w = g̃ − (Σφ(D_init) + Σφ(won before r))/(q + 1) with
-    q = |D_init| + r − 1. So each round is an equation, linear in g̃ and in φ of the points.
+    Without noise, the weight of round r is w = g̃ − (Σφ(D_init) + Σφ(won before r))/(q + 1) with q = |D_init|
+    + r − 1. So each round is an equation, linear in g̃ and in φ of the points.
     """
     system = np.zeros((len(weights), ROUNDS))
     right = np.zeros((len(weights), DIMENSION))
@@ -267,7 +267,7 @@ def test_a_linear_solve_finds_the_points_that_were_won_in_the_whole_file_alone(
 
 
 def numbers(transcript: Transcript, *, private: bool = False) -> Array:
-    """Every number of a transcript in order: times, counts, and all that is in fields, but for digests."""
+    """Every number of a transcript in order: times, counts, and fields, except digests."""
 
     def of(value: Value) -> Iterator[float]:
         if isinstance(value, bool | int | float):
@@ -293,7 +293,7 @@ def numbers(transcript: Transcript, *, private: bool = False) -> Array:
 
 @pytest.mark.parametrize("rule", RULES)
 def test_the_numbers_that_are_left_are_the_same_whatever_the_data(scratch: Path, rule: str) -> None:
-    """Under these two rules and without absences, that is: under others it depends on data who is asked."""
+    """Under these two rules and without absences: under others, asks depend on data."""
     noisy = rule == "sealed"
 
     def left(seed: int) -> Array:
@@ -316,7 +316,7 @@ def many_sessions() -> tuple[RecordedSession, ...]:
 
 
 def explained(features: Array, hidden: Array) -> float:
-    """R² of the best linear prediction on sessions that it was not learned from; 0 is guessing the mean."""
+    """R² of the best linear prediction on held-out sessions; 0 is guessing the mean."""
     # From the first session's on, exactly: rounding must not make a number that never changes one that does.
     known = np.column_stack([np.ones(len(features)), features - features[0]])
     learned = np.linalg.lstsq(known[:TRAINED], hidden[:TRAINED], rcond=1e-9)[0]
@@ -354,7 +354,7 @@ def test_what_is_learned_from_many_sessions_predicts_from_the_whole_file_alone(
 
 
 def test_a_seed_that_can_be_guessed_is_confirmed_by_the_configurations_digest(scratch: Path) -> None:
-    """Of a simulated session, which protects nobody; where noise is secure its seed is in no file."""
+    """In a simulated session, which protects nobody; with secure noise the seed is in no file."""
     image = recorded("sealed", noise_seed=321).images[CURATOR]
     copy = read_image(scratch, redacted(scratch, image))
     file = recorded_session(copy.records[0].event)

@@ -1,8 +1,8 @@
-"""Records next to boundaries of rounding gain nothing: S changes by one point, and ε holds as stated.
+"""Records next to rounding boundaries gain nothing: S changes by one point, and ε holds as stated.
 
 Machines, simulation and the audit's bound are the product's. With maps whose φ depends on how many rows are
-hashed together both attacks succeed (`tests.statistics.rounding`): with the arithmetic that `paired` had,
-where this machine's BLAS adds in another order for one row more; and with one that does so on every machine.
+hashed together both attacks succeed (`tests.statistics.rounding`): with `paired`'s former arithmetic, if this
+machine's BLAS adds in another order for one more row; and with one that does so everywhere.
 
 A lower bound on ε is above the true one in at most 1 of 20 audits; the audit's seeds are fixed.
 """
@@ -40,9 +40,9 @@ Kind = type[FeatureSpace]
 
 @contextmanager
 def sessions_with(kind: Kind) -> Iterator[None]:
-    """Lets sessions have another map for `paired`, whose φ parties take within a grid unit of the point's.
+    """Replace `paired` by another map, whose φ parties accept within a grid unit of the point's.
 
-    That is how they took it when maps were in float64.
+    They did so when maps were in float64.
     """
 
     def matching(recomputed: Features, claimed: Features) -> npt.NDArray[np.bool_]:
@@ -66,7 +66,7 @@ def attack_on(kind: Kind, rows: int) -> Attack:
 
 
 def attack_that_works(kind: Kind, rows: int) -> Attack:
-    """The attack on a control, where this machine shows what it needs."""
+    """The attack on a control, if this machine shows the effect."""
     attack = attack_on(kind, rows)
     if kind is BlasSpace and attack.moved < min(rows, FEWEST):
         pytest.skip(f"this BLAS adds {rows} rows in the same order with one more")
@@ -74,7 +74,7 @@ def attack_that_works(kind: Kind, rows: int) -> Attack:
 
 
 def played(kind: Kind, attack: Attack, *, observed: int) -> SessionAttack:
-    """The attack on a session, with so many rounds at the end whose releases show S."""
+    """The attack on a session, with so many final rounds whose releases show S."""
     targets = attack.targets[: len(attack.signs) + observed]
     opened = session(len(targets))
     assert isinstance(public_map(opened).space, kind)
@@ -103,7 +103,7 @@ def summaries(kind: Kind, attack: Attack) -> list[Counter[bytes]]:
 
 
 def difference(without: Counter[bytes], beside: Counter[bytes]) -> tuple[int, float]:
-    """In how many points S and S' differ, and ‖ΔΣφ‖.
+    """By how many points S and S' differ, and ‖ΔΣφ‖.
 
     A point that differs by rounding alone counts as the same: only points that are far from all others count.
     """
@@ -141,7 +141,7 @@ def test_points_that_were_made_for_such_a_map_change_one_point_of_s(kind: Kind) 
 
 
 def bound(kind: Kind, attack: Attack) -> tuple[float, float]:
-    """The audit's lower bound on ε, at 95 %, and what is stated."""
+    """The audit's lower bound on ε, at 95 %, and the stated ε."""
     with sessions_with(kind):
         audited = played(kind, attack, observed=OBSERVED)
         worlds = [

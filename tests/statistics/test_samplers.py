@@ -1,9 +1,9 @@
-"""Every sampler of noise has the distribution, the tail and the independence that it says.
+"""Every sampler of noise has its stated distribution, tail and independence.
 
-False-positive rate. Simulated noise is seeded: its tests pass always or never. Secure noise cannot be
-seeded, so that its tests can fail by chance. One fails if a p-value is under `ALPHA` = 10⁻⁷. Secure samplers
-have `SECURE_PVALUES` of them in all: a run of this file raises a false alarm with a probability of 6·10⁻⁶,
-which is under 10⁻⁵ with room for what the χ² and normal limits are off by that far out.
+False-positive rate. Simulated noise is seeded: its tests pass always or never. Secure noise cannot be seeded,
+so its tests can fail by chance. One fails if a p-value is under `ALPHA` = 10⁻⁷. Secure samplers have
+`SECURE_PVALUES` of them in all: a run of this file raises a false alarm with a probability of 6·10⁻⁶, which
+is under 10⁻⁵ with room for the errors of the χ² and normal limits that far out.
 
 Each kind of fault has a control, a seeded sampler that is wrong in that way only, which must fail at the same
 sample size and the same `ALPHA`.
@@ -119,7 +119,7 @@ def laplace(law: Law, size: int, rng: np.random.Generator) -> npt.NDArray[np.flo
 
 
 def rounded(sampler: Control) -> Control:
-    """To integers; of a wide normal law that is as good as its discrete one."""
+    """Rounded to integers; for a wide normal law that equals its discrete one."""
     return lambda law, size, rng: np.rint(sampler(law, size, rng)).astype(np.int64)
 
 
@@ -128,7 +128,7 @@ def scaled(sampler: Control, factor: float) -> Control:
 
 
 def cut_off(sampler: Control, deviations: float) -> Control:
-    """Values farther out than that are drawn again."""
+    """Values farther out are drawn again."""
 
     def control(law: Law, size: int, rng: np.random.Generator) -> npt.NDArray[Any]:
         drawn = sampler(law, 2 * size, rng)
@@ -139,14 +139,14 @@ def cut_off(sampler: Control, deviations: float) -> Control:
 
 
 def each_twice(sampler: Control, length: int) -> Control:
-    """Every vector of that length is handed out twice in a row."""
+    """Every vector of that length is returned twice in a row."""
     return lambda law, size, rng: np.repeat(
         sampler(law, size // 2, rng).reshape(-1, length), 2, axis=0
     ).ravel()
 
 
 def one_again(sampler: Control) -> Control:
-    """One vector of 140, a single one, is handed out a second time, much later."""
+    """A single vector of 140 is returned a second time, much later."""
 
     def control(law: Law, size: int, rng: np.random.Generator) -> npt.NDArray[Any]:
         drawn = sampler(law, size, rng)

@@ -1,11 +1,11 @@
 """Why a curator of `sealed` has neither the map nor the seed set (docs/errata.md): two attacks that work.
 
-With W and b, φ gives its point away, though the paper calls it a hash: each circle gives an angle Wx + b,
-up to whole turns, and few columns leave few turns to try. With raw points beside their φ, W and b can be
-solved for, frequency by frequency: points near each other differ by less than half a turn.
+With W and b, φ reveals its point, though the paper calls it a hash: each circle gives an angle Wx + b, up to
+whole turns, and few columns leave few turns to try. With raw points beside their φ, W and b can be solved
+for, frequency by frequency: close points differ by less than half a turn.
 
-Each attack succeeds in all of its cases with what it needs, and without it does no better than guessing.
-Cases are drawn from fixed seeds; nothing here fails by chance.
+Each attack succeeds in all its cases with what it needs, and without it does no better than guessing. Cases
+have fixed seeds; nothing here fails by chance.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def the_map(seed: bytes) -> FourierMap:
 
 
 def frequencies_of(known: FourierMap) -> tuple[Points, Points]:
-    """W of shape (d/2, columns), and b, of a map that one has."""
+    """W of shape (d/2, columns), and b, of a known map."""
     return known.frequencies / known.space.range, known.phases
 
 
@@ -60,7 +60,7 @@ def wrapped(angles: Points) -> Points:
 def invert(features: Features, frequencies: Points, phases: Points) -> Points:
     """The points that have these features under a map, by the map's W and b.
 
-    Whole turns of the first few angles are tried out; the ones that explain all other angles are right.
+    Whole turns of the first few angles are tried out; those that explain all other angles are right.
     """
     tried = COLUMNS
     order = np.argsort(np.abs(frequencies).sum(axis=1))[::-1][:tried]
@@ -157,7 +157,7 @@ def test_with_features_alone_the_map_cannot_be_solved_for() -> None:
 
 
 def test_pairwise_distances_are_what_features_do_tell() -> None:
-    """What the rule's own description admits: ⟨φ(x), φ(y)⟩ is near the kernel, with the map or without."""
+    """As the rule's own description admits: ⟨φ(x), φ(y)⟩ is near the kernel, with the map or without."""
     secret = the_map(SEEDS[0])
     points = drawn(7, 40)
     inner = secret.hash(points).astype(float) @ secret.hash(points).astype(float).T / 2.0**30
@@ -168,7 +168,7 @@ def test_pairwise_distances_are_what_features_do_tell() -> None:
 
 
 def test_cells_of_a_secret_map_tell_how_far_from_the_middle_a_point_lies() -> None:
-    """Why `lsh` is not to be preferred under `sealed`: its cells are counted from the edge of the bounds."""
+    """Why `lsh` is not preferable under `sealed`: its cells are counted from the edge of the bounds."""
     points = np.random.default_rng(4).uniform(0.0, 1.0, (300, 2))
     secret = feature_map(
         "lsh", seed=bytes(range(32)), dimension=1024, gamma=4.0, lower=0.0, upper=1.0, columns=2

@@ -1,9 +1,9 @@
-"""The attacks of `test_blind_attacks` on a curator's record of a session in which it cannot link.
+"""The attacks of `test_blind_attacks` on the record of a curator that cannot link.
 
 Sessions have the rows and the weights of those of version 3. The curator has no series of a box's scores, so
-each attack uses what is left: in which round a box came, in which it was bought, the score at which it was
-bought, and series that are guessed by ranks. A control gives the same estimates to points in another order:
-what it finds is chance. Seeds are fixed; nothing here fails by chance.
+each attack uses what is left: the round in which a box came, the round of its purchase and its score then,
+and series guessed by ranks. A control gives the same estimates to points in another order: its findings are
+chance. Seeds are fixed; nothing here fails by chance.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def on_a_scale(values: list[int | None]) -> Matrix:
 
 @cache
 def guessed(private: bool) -> tuple[Matrix, Matrix]:
-    """Two guesses of the series of each box that was bought, shape (n, T); 0 where there is none.
+    """Two guesses of the series of each bought box, shape (n, T); 0 where there is none.
 
     The first has in every round the score of the rank at which the box was bought. The second has after the
     purchase one of those in places that are not to be chosen from: the one whose rank is most like the last.
@@ -123,7 +123,7 @@ def best_of(found: dict[str, Matrix], features: Matrix) -> tuple[float, float]:
 
 
 def by_chance(found: dict[str, Matrix], features: Matrix) -> tuple[float, float]:
-    """The same of points in another order, which 19 of 20 orders do not exceed."""
+    """The same for points in another order, which 19 of 20 orders do not exceed."""
     rng = np.random.default_rng(1)
     orders = [best_of(found, features[rng.permutation(len(features))]) for _ in range(20)]
     one, other = np.quantile(np.array(orders), 0.95, axis=0).tolist()
@@ -131,7 +131,7 @@ def by_chance(found: dict[str, Matrix], features: Matrix) -> tuple[float, float]
 
 
 def picked_out(private: bool, known: int) -> float:
-    """The best that a list of 40 gives, of several things that the curator knows of a box."""
+    """The best rate with a list of 40, from several things that the curator knows of a box."""
     session = unlinked(private=private)
     rows = early_ones(session)
     bought = np.minimum(session.bought[rows], len(session.weights) + 1)
@@ -168,8 +168,8 @@ def unmasked(session: Unlinked) -> dict[tuple[int, int], list[float | None]]:
 def solved(session: Unlinked, *, turns: int = 4) -> tuple[float, float, float]:
     """Median relative errors of φ of the bought points of other owners.
 
-    By what is known of φ beforehand; with the score at which each was bought; and with series besides, which
-    give every round's scores to boxes in the order of the scores that the last estimate predicts.
+    By prior knowledge of φ; with the score at which each was bought; and also with series, which give every
+    round's scores to boxes in the order of the scores that the last estimate predicts.
     """
     count = len(session.came) // len(OWNERS)
     features, weights = session.features * 2.0**-15, session.weights * 2.0**-22
@@ -228,7 +228,7 @@ def solved(session: Unlinked, *, turns: int = 4) -> tuple[float, float, float]:
 def small(
     depth: int | None, sizes: tuple[int, ...], shared: int, batch: int = 2, *, drawn: bool = True
 ) -> tuple[Session, bytes]:
-    """A session of few rows, of which owners share some, and the curator's transcript.
+    """A session of few rows, some of them shared by owners, and the curator's transcript.
 
     Rows are drawn at random, or are those of `blind_sessions.source`.
     """
@@ -276,7 +276,7 @@ def small(
 
 
 def repeated(values: dict[tuple[int, int], list[int]]) -> int:
-    """How many scores of a round another box of the same round has too, whosever it is."""
+    """How many scores of a round another box of the same round has too."""
     found = 0
     for number in {number for _, number in values}:
         of_round = [each for (_, here), row in values.items() if here == number for each in row if each]
@@ -285,7 +285,7 @@ def repeated(values: dict[tuple[int, int], list[int]]) -> int:
 
 
 def linked_values(session: Session, image: bytes) -> dict[tuple[int, int], list[int]]:
-    """Of a session of version 3: owner and round → masked scores, 0 where none was sent."""
+    """For a session of version 3: owner and round → masked scores, 0 where none was sent."""
     return {
         (session.file.owners.index(name), bid.round): [
             int.from_bytes(bid.scores[at : at + 16], "big") for at in range(0, len(bid.scores), 16)
@@ -343,7 +343,7 @@ def test_boxes_of_nothing_are_seen_in_version_3_and_look_like_any_other_in_versi
 
 
 def test_how_many_scores_are_shown_does_not_stop_growing_for_those_alone_who_run_out() -> None:
-    """Who runs out shows as many ever after; so does who does not, for long."""
+    """An owner that runs out shows as many ever after; so do others, for long."""
     seen = seen_in(DEPTH, (80, 13, 80), 0)
     assert shown(seen, 1)[-10:] == [13] * 10
     for rank in (0, 2):
@@ -374,7 +374,7 @@ def test_what_is_left_of_distances_is_little_more_than_chance() -> None:
 
 @pytest.mark.slow
 def test_exact_releases_still_tell_what_came_and_was_bought_together() -> None:
-    """The page says so: without noise, what comes in a round lies in one direction."""
+    """The page says so: without noise, the boxes of a round lie in one direction."""
     session = unlinked(private=False)
     rows = early_ones(session)
     correlation, recall = best_of(estimates(False, rows), session.features[rows])

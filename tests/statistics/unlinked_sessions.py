@@ -1,4 +1,4 @@
-"""A simulated session of `blind` in version 4, with what its curator recorded."""
+"""A simulated session of `blind` in version 4, with its curator's record."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Watched(NamedTuple):
     """What a curator saw.
 
     Attributes:
-        values: Owner and round → the masked scores in their places, of which `None` is one of no box.
+        values: Owner and round → the masked scores in their places; None: one of no box.
         taken: Owner and round → places that it was told not to choose from.
-        chosen: Round → owner, place and masked score of what it chose, in order.
+        chosen: Round → owner, place and masked score of its choices, in order.
         picked: Round → owner and number of the boxes that it then handed over.
     """
 
@@ -45,18 +45,16 @@ class Watched(NamedTuple):
 
 
 class Unlinked(NamedTuple):
-    """A session; arrays have an entry for each box, owner after owner, and of each in the order of numbers.
+    """A session; arrays have an entry for each box, owner after owner, in the order of numbers.
 
     Attributes:
         seen: What the curator saw.
-        owner: Whose each box is, shape (n,).
-        came: In which round, shape (n,).
-        bought: In which round, or `NEVER`, shape (n,).
-        rows: What is in it, shape (n, columns).
+        owner: The owner of each box, shape (n,).
+        came: The round in which each came, shape (n,).
+        bought: The round in which each was bought, or `NEVER`, shape (n,).
+        rows: The content of each, shape (n, columns).
         features: φ of these, int16 of shape (n, d).
-        weights: As broadcast, int32 of shape (T, d): what a colluding owner has.
-        keys: Likewise.
-        session: The session.
+        weights, keys: As a colluding owner has them; weights as broadcast, int32 of shape (T, d).
     """
 
     seen: Watched

@@ -1,7 +1,7 @@
-"""``python -m tests.statistics.weights_at_size``: what matching weights cost, a process for each row.
+"""``python -m tests.statistics.weights_at_size``: the cost of matching weights, a process for each row.
 
-Points are 8 columns of a mixture, D_v 500 rows of one of its parts. Where the kernel fits into memory, the
-gradient steps that fewer points take are timed on the same points.
+Points are 8 columns of a mixture, D_v 500 rows of one of its parts. Where the kernel fits into memory,
+gradient steps are timed on the same points.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def measure(count: int, ridge: float, way: str) -> None:
 
 
 def main() -> None:
-    """Measure all, or the one that is given."""
+    """Measure all, or the given one."""
     if len(sys.argv) > 1:
         measure(int(sys.argv[1]), float(sys.argv[2]), sys.argv[3])
         return

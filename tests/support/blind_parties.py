@@ -56,7 +56,7 @@ def mask_of(consumer: Consumer, number: int = 1, weights: Weights = W) -> Mask:
 
 
 def broadcast_of(consumer: Consumer, number: int = 1, weights: Weights = W) -> WeightSealed:
-    """What the consumer sends in a round."""
+    """The consumer's message of a round."""
     sealed = consumer.numerics.perform(SealWeight(number, weights))
     assert isinstance(sealed, WeightSealed)
     return sealed
@@ -90,7 +90,7 @@ class BlindOwnerParty:
 def purchase_of(
     owner: str, scored: BlindScored, place: int = 0, *, handle: int = 1, **changes: Any
 ) -> BlindPurchase:
-    """The box at a place of a bid, as it is awarded in the bid's own round; `handle` is the first box's."""
+    """The box at a place of a bid, awarded in the bid's own round; `handle` is the first box's."""
     size = len(scored.boxes) // len(scored.rows)
     candidate = BlindCandidate(
         box=scored.boxes[size * place : size * (place + 1)],
@@ -114,7 +114,7 @@ def award_of(*purchases: BlindPurchase, number: int = 1) -> Award:
 
 
 def check_award(consumer: Consumer, *purchases: BlindPurchase, number: int = 1) -> tuple[Delivered, ...]:
-    """What the consumer finds in boxes that were chosen under `W`."""
+    """The consumer's findings in boxes that were chosen under `W`."""
     assert isinstance(consumer.numerics, BlindConsumerNumerics)
     checked = consumer.numerics.perform(CheckAward(award_of(*purchases, number=number), W, last=False))
     assert isinstance(checked, PurchasesChecked)
@@ -125,23 +125,22 @@ def check_award(consumer: Consumer, *purchases: BlindPurchase, number: int = 1) 
 
 
 def masked(*scores: int) -> bytes:
-    """Stand-ins for masked scores, which a curator orders alike: 0 is one that is not sent."""
+    """Stand-ins for masked scores, in the same order; 0 is one that is not sent."""
     return b"".join(score.to_bytes(MASK_BYTES, "big") for score in scores)
 
 
 def signed_bid(
     session: Session, owner: str, number: int, scores: bytes, *, bids: int = 0, signer: str = "", tag: int = 0
 ) -> BlindBid:
-    """A bid with boxes that hold nothing, each other than all before, signed over boxes and scores.
+    """A bid with boxes that hold nothing, all different, signed over boxes and scores.
 
     Args:
-        session: The session.
-        owner: Whose it is.
+        owner: Its owner.
         number: The round.
         scores: Masked, of all boxes so far.
-        bids: How many bids came before.
-        signer: Whose key signs; the owner's own, if empty.
-        tag: Makes for other boxes.
+        bids: Number of earlier bids.
+        signer: The party whose key signs; empty: the owner.
+        tag: Varies the boxes.
     """
     size, first = session.box_length, session.batch * bids + 1
     handles = range(first, first + session.batch)
@@ -161,14 +160,14 @@ def signed_bid(
 
 
 class BlindBench(CuratorBench):
-    """A blind curator's machine, with a test in the place of everybody else; signatures are real."""
+    """A blind curator's machine, with a test in place of all others; signatures are real."""
 
     def maps(self) -> Maps:
-        """What the consumer sends in place of a target."""
+        """The consumer's message in place of a target."""
         return Maps(maps=bytes(limits.MAP_BOX_BYTES * len(self.session.owners)))
 
     def enrol(self, peers: Sequence[str] | None = None) -> None:  # type: ignore[override]
-        """Start, and let these (or all) come, and be ready; the consumer sends its maps first."""
+        """Start, and let these (or all) arrive and be ready; the consumer sends its maps first."""
         self.step(Started())
         self.say(CONSUMER, self.hello(CONSUMER))
         self.say(CONSUMER, self.maps())
@@ -186,7 +185,7 @@ class BlindBench(CuratorBench):
         return SealedBroadcast(**(values | changes))
 
     def open_round(self, number: int = 1) -> None:
-        """The consumer's weight of a round comes."""
+        """Let the consumer's weight of a round arrive."""
         self.say(CONSUMER, self.weight(number))
 
     def blind_bid(self, owner: str, *scores: int, bids: int | None = None, **changes: Any) -> BlindBid:
@@ -196,7 +195,7 @@ class BlindBench(CuratorBench):
         return signed_bid(self.opened, owner, number, masked(*scores), bids=bids, **changes)
 
     def bids(self, **scores: Sequence[int] | int) -> None:
-        """Owners `owner_0`, … bid in this order, and their signatures are checked."""
+        """Let owners `owner_0`, … bid in this order, and check their signatures."""
         for owner, told in scores.items():
             given = (told,) if isinstance(told, int) else told
             self.say(owner.replace("_", "-"), self.blind_bid(owner.replace("_", "-"), *given))
@@ -211,7 +210,6 @@ class BlindBench(CuratorBench):
 
     @property
     def award(self) -> Award:
-        """The last one."""
         (*_, award) = (message for message in self.inbox[CONSUMER] if isinstance(message, Award))
         return award
 

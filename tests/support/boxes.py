@@ -19,6 +19,6 @@ def sealed_to(session: Session, party: str, content: bytes, handle: int = 1) -> 
 
 
 def opened_by(session: Session, party: str, box: bytes, handle: int = 1) -> bytes:
-    """What a party finds in a box of this number."""
+    """A party's content of a box of this number."""
     number = handle if session.numbered_boxes else None
     return open_sealed(box, session.simulated_identity(party).sealing, number=number)

@@ -26,7 +26,7 @@ HASHES = HashSection(
 
 
 class ProtectingNoise(SimulatedNoise):
-    """Noise that can be repeated and says that it protects: an entry's reader cannot tell."""
+    """Repeatable noise that claims to protect: an entry's reader cannot tell."""
 
     protects = True
 
@@ -43,7 +43,7 @@ def points_about(centre: tuple[float, float], count: int, seed: int) -> npt.NDAr
 
 
 def publication(place: Path, name: str = "north", **changes: Any) -> Publication:
-    """What is published of a data file `NAME.npy`, which is made if it is not there."""
+    """The publication of a data file `NAME.npy`, which is made if it does not exist."""
     data = place / f"{name}.npy"
     if not data.exists():
         np.save(data, points_about((0.3, 0.5), 400, seed=1))

@@ -1,4 +1,4 @@
-"""A release that is not of the package: `gaussian`, rounded to a coarse grid after its noise."""
+"""A release from outside the package: `gaussian`, rounded to a coarse grid after its noise."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CoarseStream(ReleaseStream):
 
 @register_release
 class CoarseRelease(GaussianRelease):
-    """A `gaussian` release that is rounded: post-processing, so that its guarantee is that of `gaussian`."""
+    """A rounded `gaussian` release: post-processing, so its guarantee is that of `gaussian`."""
 
     name = "coarse"
     Stream = CoarseStream

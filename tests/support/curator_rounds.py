@@ -1,4 +1,4 @@
-"""Sessions for the tests of the curator's machine, up to a round, and what to ask of them."""
+"""Sessions for the tests of the curator's machine, up to a round, with questions about them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def bench_of(rule: str = "ask-all", *, owners: int = 3, points: int = 3, **optio
 
 
 def bidding(rule: str = "ask-all", **options: Any) -> CuratorBench:
-    """A session in which round 1's weight is out."""
+    """A session in which round 1's weight was broadcast."""
     bench = bench_of(rule, **options)
     bench.enrol()
     bench.broadcast(W)
@@ -74,7 +74,7 @@ def doubled(whole: Batch) -> Batch:
 
 
 def _changed(whole: Batch, change: Callable[[Any], Any], handles: Any) -> Batch:
-    """Each part of a batch changed, but for the signature, which covers all points."""
+    """Each part of a batch changed, except the signature, which covers all points."""
     parts = {
         name: part if name == "signature" else change(part) for name, part in dict(whole.candidates).items()
     }

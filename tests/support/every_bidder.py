@@ -1,4 +1,4 @@
-"""An acquisition rule that is not of the package: everybody who bids is asked."""
+"""An acquisition rule from outside the package: every bidder is asked."""
 
 from __future__ import annotations
 

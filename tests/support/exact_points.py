@@ -1,4 +1,4 @@
-"""Marginal gains by the exact kernel, and features rounded to the grid: only tests ask for them."""
+"""Marginal gains by the exact kernel, and features rounded to the grid: only tests need them."""
 
 from __future__ import annotations
 

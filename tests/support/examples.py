@@ -1,4 +1,4 @@
-"""How many examples a property is looked at with, where these are not a hundred."""
+"""The number of examples of a property, where it is not a hundred."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ __all__ = ["examples"]
 
 
 def examples(count: int) -> settings:
-    """So many examples of a property, or as large a part of them as the profile in use has of a hundred."""
+    """So many examples of a property, scaled like a hundred by the profile in use."""
     return settings(max_examples=max(1, count * settings().max_examples // 100))

@@ -1,4 +1,4 @@
-"""A played session of two owners and three rounds, and what a fault in it comes to."""
+"""A played session of two owners and three rounds, and the outcome of a fault in it."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class Recorded(CuratorBench):
     """A curator, the kinds of the events on its record, and peers that answer when they are let.
 
     Attributes:
-        record: As a driver records them: a frame that is refused is an offence.
-        mute: Peers that do not answer any more.
+        record: As a driver records them: a refused frame is an offence.
+        mute: Peers that no longer answer.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -66,7 +66,7 @@ class Recorded(CuratorBench):
         return effects
 
     def come(self, *peers: str) -> Recorded:
-        """Peers say hello, and the consumer then sends its target, if it has not yet."""
+        """Let peers say hello, and the consumer then send its target, if it has not yet."""
         for peer in peers:
             self.mute.discard(peer)
             self.say(peer, self.hello(peer))
@@ -75,32 +75,32 @@ class Recorded(CuratorBench):
         return self
 
     def commit(self, *owners: str) -> Recorded:
-        """Owners commit to their rows."""
+        """Let owners commit to their rows."""
         for owner in owners:
             self.say(owner, commitment_of(self, owner))
         return self
 
     def lose(self, peer: str) -> None:
-        """A peer's connection ends, and it does not answer any more."""
+        """End a peer's connection; it no longer answers."""
         self.mute.add(peer)
         self.lost(peer)
 
     def begun(self) -> Recorded:
-        """All are there, and the first broadcast is out."""
+        """Reach the state with all present, and the first broadcast sent."""
         self.step(Started())
         self.come(A, B, CONSUMER).broadcast(W)
         return self
 
     def delivering(self) -> Recorded:
-        """All rounds are over, and the delivery is out."""
+        """Reach the end of all rounds, with the delivery sent."""
         return self.begun().play(until="delivering")
 
     def closing(self) -> Recorded:
-        """The session is complete, and nobody has said farewell."""
+        """Reach a complete session, before anybody has said farewell."""
         return self.delivering().play(until="closing")
 
     def play(self, until: str = "done") -> Recorded:
-        """Let all that are not mute do what is due, and clocks run out where nobody does."""
+        """Let all that are not mute do what is due, and let clocks run out where nobody does."""
         while self.machine.phase != until and not (self.finish and self.machine.phase != "done"):
             if self.jobs:
                 self._compute()
@@ -136,7 +136,7 @@ class Recorded(CuratorBench):
         return True
 
     def _wait(self) -> None:
-        """The timer that is due first, of those that have not been cleared."""
+        """Let the first due timer run out that was not cleared."""
         live = [t for t in self.timers.values() if self.machine._attempts[t.name] == t.attempt]
         timer = min(live, key=lambda timer: timer.due)
         self.fire(timer.name)
@@ -146,13 +146,13 @@ class Recorded(CuratorBench):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a case.
+    """The outcome of a case.
 
     Attributes:
-        record: Kinds of the events that are on the record because of the fault, in order: the curator's
-            record, but where there is no curator.
-        result: Fields of the curator's result that name what happened.
-        codes: Who ends with what.
+        record: Kinds of the events that are on record because of the fault, in order: on the curator's
+            record, unless there is no curator.
+        result: Fields of the curator's result that name the fault.
+        codes: Each party's exit code.
     """
 
     record: list[str]
@@ -162,13 +162,12 @@ class Outcome:
 
 
 def outcome(bench: Recorded, record: list[str], itself: str, *, ends: bool = True) -> Outcome:
-    """What a played session came to.
+    """The outcome of a played session.
 
     Args:
-        bench: The session.
-        record: What is on record because of the fault; checked to be there, in that order.
-        itself: Whose fault it is.
-        ends: Whether its process ends by what it is told, or for want of it; else it is not there at all.
+        record: The record of the fault; checked to be there, in that order.
+        itself: The party at fault.
+        ends: Whether its process ends by what it is told, or for want of it; otherwise there is none.
     """
     there = iter(bench.record)
     assert all(kind in there for kind in record), (record, bench.record)
@@ -197,7 +196,7 @@ def told_of(codes: Mapping[str, int]) -> str:
 
 
 def code_of(bench: CuratorBench, peer: str) -> int:
-    """The exit code of a party that is told what the curator said; without an end, it waits too long."""
+    """The exit code of a party that got the curator's message; without an end, it waits too long."""
     machine = consumer_machine(bench.opened) if peer == CONSUMER else OwnerMachine(bench.opened, name=peer)
     step(machine, Started())
     said = bench.inbox.get(peer, [])

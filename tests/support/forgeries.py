@@ -1,4 +1,4 @@
-"""Transcripts of whole sessions, and what a forger who keeps the chain valid can make of them."""
+"""Transcripts of whole sessions, and forgeries that keep the chain valid."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def recorded(
     Args:
         rule: Its rule.
         points: Its rounds.
-        owners: Its owners.
+        owners: Number of owners.
         away: An owner without a connection in the second round.
         noise_seed: Seed of its noise.
     """
@@ -150,7 +150,7 @@ def stopped(frames: int, rule: str = "ask-all") -> Mapping[str, bytes]:
 
 
 class TwoFaced(CuratorMachine):
-    """A curator that tells one owner another broadcast than the others."""
+    """A curator that sends one owner another broadcast than the others."""
 
     def send(self, peer: str, message: Message, body: bytes | None = None) -> None:
         if isinstance(message, Broadcast) and (peer, message.round) == (VICTIM, TWO_FACED_ROUND):
@@ -161,7 +161,7 @@ class TwoFaced(CuratorMachine):
 
 @cache
 def two_faced(owners: int = 3) -> Mapping[str, bytes]:
-    """The transcripts of a session whose curator is two-faced, and records what it does."""
+    """The transcripts of a session with a two-faced curator, which records what it does."""
 
     def party(session: Session, *, noise: NoiseSource) -> tuple[CuratorMachine, Numerics]:
         _, numerics = curator_party(session, noise=noise)
@@ -171,7 +171,7 @@ def two_faced(owners: int = 3) -> Mapping[str, bytes]:
 
 
 def written(images: Mapping[str, bytes], directory: Path, *parties: str) -> list[Path]:
-    """Files of the transcripts, of all parties or of those that are named."""
+    """Files of the transcripts, of all parties or of the named ones."""
     paths = []
     for party in parties or sorted(images):
         paths.append(directory / f"{party}.transcript")
@@ -180,7 +180,7 @@ def written(images: Mapping[str, bytes], directory: Path, *parties: str) -> list
 
 
 def records_of(image: bytes, directory: Path) -> tuple[Header, tuple[Record, ...]]:
-    """What is in a transcript."""
+    """The records of a transcript."""
     path = directory / "being-read"
     path.write_bytes(image)
     found = read_transcript(path)
@@ -189,14 +189,13 @@ def records_of(image: bytes, directory: Path) -> tuple[Header, tuple[Record, ...
 
 
 def rewritten(image: bytes, directory: Path, change: Change, *, session: Session | None = None) -> bytes:
-    """The transcript with its records changed, in a chain that holds.
+    """The transcript with its records changed, in a valid chain.
 
     Args:
-        image: The transcript.
-        directory: Where files can be.
-        change: What becomes of each record; its number and digest are made anew.
-        session: If given, the forger has the party's key: its own head is signed anew, also where it is told
-            to others.
+        directory: A place for files.
+        change: Changes each record; its number and digest are recomputed.
+        session: If given, the forger has the party's key: its own head is signed anew, also where others are
+            told it.
     """
     header, records = records_of(image, directory)
     written, head = encode_header(header)
@@ -246,11 +245,10 @@ def frame_in(item: RecordedItem) -> dict[str, Any]:
 
 
 def with_frame(record: Record, wanted: Callable[[str, dict[str, Any]], bool], **changes: Any) -> Record:
-    """The record with fields of the frames that are wanted changed.
+    """The record with changed fields in the wanted frames.
 
     Args:
-        record: The record.
-        wanted: Whether a frame is, of its item's kind ("send", "received") and its fields.
+        wanted: Whether a frame is, by its item's kind ("send", "received") and its fields.
         changes: The new values, or functions of the frame that give them.
     """
 

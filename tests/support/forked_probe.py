@@ -25,7 +25,7 @@ from hushbid.protocol.runtime.keys import new_keypair
 
 
 def shown() -> dict[str, Any]:
-    """What the process is, by its own account and by the system's."""
+    """The process by its own account and by the system's."""
     with open("/proc/self/environ", encoding="utf-8") as file:
         environment = file.read().split("\0")
     return {
@@ -45,7 +45,7 @@ def shown() -> dict[str, Any]:
 
 
 def descriptors() -> dict[int, str]:
-    """Open descriptors by number, without that of the list itself."""
+    """Open descriptors by number, without the list's own."""
     found = {}
     for name in os.listdir("/proc/self/fd"):
         try:
@@ -56,7 +56,7 @@ def descriptors() -> dict[int, str]:
 
 
 def drawn() -> dict[str, Any]:
-    """A draw of every generator that anything here may use; `control` is of the memory that forks share."""
+    """A draw of every generator that may be used here; `control` is of the memory that forks share."""
     noise = SecureNoise()
     return {
         "control": hash("shared"),
@@ -80,24 +80,23 @@ def failing() -> NoReturn:
 
 
 def broken() -> NoReturn:
-    """Raise another."""
+    """Raise another error."""
     raise ZeroDivisionError("a bug")
 
 
 def killed() -> NoReturn:
-    """End as a process that the system kills."""
+    """End like a process that the system kills."""
     os.kill(os.getpid(), signal.SIGKILL)
     time.sleep(60.0)
     raise AssertionError("it lives")
 
 
 def process() -> tuple[int, bool]:
-    """The process, and whether scikit-learn is here."""
+    """The process, and whether scikit-learn is imported."""
     return os.getpid(), "sklearn" in sys.modules
 
 
 def main() -> NoReturn:
-    """Do what the first argument says."""
     what = sys.argv[1]
     if what in ("shown", "drawn"):
         sys.stdout.write(json.dumps(shown() if what == "shown" else drawn()))

@@ -1,4 +1,4 @@
-"""Bugs in handlers: tables hold functions, so that a bug is planted in their rows."""
+"""Bugs in handlers: tables hold functions, so a bug is planted in their rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TABLES: Final[dict[str, TransitionTable[Any]]] = {
 def handled_otherwise(
     patch: pytest.MonkeyPatch, handler: Callable[..., None], other: Callable[..., None]
 ) -> None:
-    """Put another handler in the place of one, in every row of every table that has it."""
+    """Replace a handler in every row of every table that has it."""
     rows = [
         (cast("dict[Any, Any]", table.by_trigger), key, row)
         for table in TABLES.values()

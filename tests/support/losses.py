@@ -1,4 +1,4 @@
-"""Privacy losses that only tests ask for: δ at an ε, an odometer of μ², and Theorem 7 of DPDS.
+"""Privacy losses that only tests need: δ at an ε, an odometer of μ², and Theorem 7 of DPDS.
 
 They check the accountant from the other side. Theorem 7 is Theorem 3.5 of Kairouz, Oh and Viswanath (2017).
 """

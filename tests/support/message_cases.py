@@ -1,4 +1,4 @@
-"""One table of messages that drives encoder, decoder, golden frames and mutations, and what compares them."""
+"""One table of messages that drives encoder, decoder, golden frames and mutations, and comparisons."""
 
 from __future__ import annotations
 
@@ -447,7 +447,7 @@ CASES: dict[str, Case] = {
 
 
 def plain(value: Any) -> Any:
-    """A message as maps, tuples and extensions: what may be changed and packed by a hostile peer."""
+    """A message as maps, tuples and extensions: what a hostile peer may change and pack."""
     if isinstance(value, BaseModel):
         return {name: plain(getattr(value, name)) for name in type(value).model_fields}
     if isinstance(value, tuple):
@@ -458,7 +458,7 @@ def plain(value: Any) -> Any:
 
 
 def pack(value: Any) -> bytes:
-    """`plain` things in msgpack, by the library alone."""
+    """`plain` values in msgpack, by the library alone."""
     packed = msgpack.packb(value)
     assert isinstance(packed, bytes)
     return packed

@@ -1,4 +1,4 @@
-"""What tests in a browser read of a page's plots, most of which lies in shadow trees."""
+"""Readings of a page's plots for tests in a browser; most of them lie in shadow trees."""
 
 from __future__ import annotations
 

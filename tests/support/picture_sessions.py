@@ -91,7 +91,7 @@ def people(count: int, nurses: float, seed: int) -> Any:
 
 
 def bought_rows(place: Path) -> Bought:
-    """A session with columns: 40 rows of two owners', beside 50 that are wanted."""
+    """A session with columns: 40 rows of two owners, beside 50 wanted ones."""
     tables = {"north": people(80, 0.7, 1), "south": people(80, 0.1, 2)}
     tables |= {"validation": people(50, 0.7, 3), "seed": people(20, 0.2, 4)}
     for name, table in tables.items():
@@ -104,7 +104,7 @@ def bought_rows(place: Path) -> Bought:
 
 
 def bought_images(place: Path) -> Bought:
-    """A session of small images: 40 of two owners', beside 30 that are wanted."""
+    """A session of small images: 40 of two owners, beside 30 wanted ones."""
     pixels, generator = SIDE * (SIDE + 1), np.random.default_rng(1)
     for number, (name, count) in enumerate(
         {"north": 60, "south": 60, "validation": 30, "seed": 10}.items(), start=1
@@ -120,7 +120,7 @@ def bought_images(place: Path) -> Bought:
 
 
 def bought_scans(place: Path) -> Bought:
-    """A session with columns, two of them of images: 20 rows of two owners', beside 15 that are wanted."""
+    """A session with columns, two of them images: 20 rows of two owners, beside 15 wanted ones."""
     generator = np.random.default_rng(2)
     for number, (name, count) in enumerate(
         {"north": 30, "south": 30, "validation": 15, "seed": 10}.items(), 1

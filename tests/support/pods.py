@@ -1,4 +1,4 @@
-"""The pods of configs/kubernetes, as what their parts say: documents, environment, mounts."""
+"""The pods of configs/kubernetes by their parts: documents, environment, mounts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Pod:
 
     @classmethod
     def of(cls, manifest: Path, *, name: str = "north") -> Pod:
-        """Of an owner's manifest, the pod of the owner with this name."""
+        """The pod of the owner of this name, from an owner's manifest."""
         text = manifest.read_text(encoding="utf-8").replace("north", name)
         [job] = [each for each in yaml.safe_load_all(text) if each["kind"] == "Job"]
         return cls(job["spec"])
@@ -49,7 +49,7 @@ class Pod:
 
     @property
     def containers(self) -> list[dict[str, Any]]:
-        """The one that looks first, and the party's."""
+        """The container that looks first, and the party's."""
         return [*self.spec["initContainers"], *self.spec["containers"]]
 
     @property
@@ -68,7 +68,7 @@ class Pod:
 
 
 def session_of(keys: Mapping[str, KeyPair], settings: Mapping[str, object] | None = None) -> dict[str, Any]:
-    """A session file between pods: who has a key and is neither curator nor consumer is an owner."""
+    """A session file between pods: a key holder that is neither curator nor consumer is an owner."""
     owners = {name: pair.public.text for name, pair in keys.items() if name not in {CURATOR, CONSUMER}}
     roster = {name: keys[name].public.text for name in (CURATOR, CONSUMER)}
     own = {
@@ -88,9 +88,8 @@ def write_belongings(
     """What people give a party's pod: `session`, `key` and `data` below `directory`.
 
     Args:
-        directory: Where it is written to.
         name: The party's.
-        keys: Of all.
+        keys: All parties' keys.
         session: The session file.
         mounted: Where the party finds it.
     """

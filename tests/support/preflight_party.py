@@ -1,4 +1,4 @@
-"""A party whose preflight is run: its directory, in which all is well at first."""
+"""A party for preflight: its directory, in which all is well at first."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PRIVATE: dict[str, Any] = {
 
 
 class Report(NamedTuple):
-    """What preflight said and ended with."""
+    """Preflight's output and exit code."""
 
     code: int
     checks: dict[str, dict[str, str]]

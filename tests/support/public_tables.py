@@ -1,4 +1,4 @@
-"""Tables of R and statsmodels, where the packages are installed, and what comes of buying each as a table."""
+"""Tables of R and statsmodels, where installed, and the outcome of buying each as a table."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def files_of(collection: str) -> Iterator[tuple[str, bytes]]:
 
 
 def kept_rows() -> list[list[str]]:
-    """What came of each table when it was last looked at, without the head."""
+    """The recorded outcome of each table, without the head."""
     with KEPT.open(encoding="utf-8", newline="") as stream:
         return list(csv.reader(stream))[1:]
 
@@ -70,12 +70,12 @@ def left_out_of(drafted: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a table.
+    """The outcome of a table.
 
     Attributes:
-        columns: How many the draft has.
-        left_out: Those that it leaves out, and why.
-        refused: Why hushbid refused the table; empty: it was bought of, and came back as it was.
+        columns: Number of the draft's columns.
+        left_out: Columns that it leaves out, and why.
+        refused: Why hushbid refused the table; empty: it was bought, and came back unchanged.
     """
 
     columns: int = 0
@@ -83,20 +83,20 @@ class Outcome:
     refused: str = ""
 
     def row(self, collection: str, name: str) -> list[str]:
-        """As it is kept, without the index that programs write."""
+        """As it is recorded, without the index that programs write."""
         left_out = "; ".join(f"{column}: {why}" for column, why in self.left_out.items() if column)
         return [collection, name, str(self.columns), left_out, self.refused]
 
 
 def bought(content: bytes, place: Path) -> Outcome:
-    """Draft a table's schema, split it over three owners, buy, and compare what was bought with the files.
+    """Draft a table's schema, split it over three owners, buy, and compare the purchase with the files.
 
     Args:
         content: The CSV file.
         place: An empty directory.
 
     Raises:
-        AssertionError: What was bought is of no row of its owner.
+        AssertionError: A bought row is none of its owner's.
     """
     whole = place / "table.csv"
     whole.write_bytes(content)
@@ -199,7 +199,7 @@ def _write(path: Path, separator: str, lines: list[list[str]]) -> None:
 
 
 def _same(column: Column, cell: str, value: Any) -> bool:
-    """Whether a cell is this value; written apart from what reads cells."""
+    """Whether a cell is this value; written independently of what reads cells."""
     if cell.strip() in GAP_WORDS and cell not in (column.categories or ()):
         return value is None or column.missing is not None
     if column.kind == "number":
@@ -214,7 +214,7 @@ def _same(column: Column, cell: str, value: Any) -> bool:
 
 
 def main() -> None:
-    """Look at all tables again, and keep what comes of them: `python -m tests.support.public_tables`."""
+    """Examine all tables again, and record the outcomes: `python -m tests.support.public_tables`."""
     rows = [HEAD]
     for collection in COLLECTIONS:
         for name, content in files_of(collection):

@@ -23,13 +23,13 @@ def frame(kind: str, peer: str, message: Message, *, sequence: int = 1, acknowle
 
 
 def bid(peer: str, number: int, score: int = 7) -> Item:
-    """A bid that was received."""
+    """A received bid."""
     message = Bid(round=number, exhausted=False, score=fixed(score), handle=fixed(number), candidate=None)
     return frame("received", peer, message)
 
 
 def broadcast(peer: str, number: int, weight: int = 5) -> Item:
-    """A broadcast that is to leave."""
+    """A broadcast to send."""
     message = Broadcast(round=number, weights=np.array([weight, -1], np.int32), noise="simulated")
     return frame("send", peer, message)
 
@@ -45,7 +45,7 @@ def weights(number: int, weight: int = 5) -> Item:
 
 
 def timer(name: str, attempt: int, due: float) -> Item:
-    """A timer that is set."""
+    """A timer that was set."""
     return Item("set-timer", {"name": name, "attempt": attempt, "due": due}, {})
 
 

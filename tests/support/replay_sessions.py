@@ -1,4 +1,4 @@
-"""Sessions to replay, and a second, direct reading of their transcripts to hold the facts against."""
+"""Sessions to replay, and a second, direct reading of their transcripts to compare the facts with."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _BOUGHT = ("delivery", "award")
 
 @dataclass
 class Counted:
-    """What one transcript says, counted without the code that makes a replay.
+    """The content of one transcript, counted without the code that makes a replay.
 
     Attributes:
         sent, received: Messages by kind.
         bought: Chosen points that this party passed on, or got: of numbered frames, each once.
-        charged: Per neighbours, the last release that was charged.
+        charged: By neighbours, the last charged release.
     """
 
     sent: Counter[str] = field(default_factory=Counter)

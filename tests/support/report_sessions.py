@@ -1,4 +1,4 @@
-"""Sessions that were simulated and recorded, to make reports of."""
+"""Simulated and recorded sessions, to make reports of."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COLUMNS = 3
 
 @dataclass(frozen=True)
 class Recorded:
-    """A session with its parties' transcripts, and their machines as they were at its end."""
+    """A session with its parties' transcripts, and their machines at its end."""
 
     session: Session
     paths: Mapping[str, Path]
@@ -39,7 +39,7 @@ class Recorded:
     validation: Dataset
 
     def figures(self, *parties: str, evaluation: Path | None = None) -> ReportFigures:
-        """The figures that these parties' transcripts tell."""
+        """The figures in these parties' transcripts."""
         return figures_of(open_sources([self.paths[party] for party in parties]), evaluation)
 
     def redacted(self, party: str) -> Path:
@@ -63,11 +63,10 @@ def record(
 
     Args:
         place: Where the transcripts are written.
-        owners: Their names.
         points: p.
-        rows: Points that each owner has.
-        away: Who has no connection in which round (`SteadyNetwork`).
-        settings: What `session_file` takes.
+        rows: Points of each owner.
+        away: Owners without a connection, by round (`SteadyNetwork`).
+        settings: Arguments of `session_file`.
     """
     file = session_file(owners=owners, points=points, dimension=8, columns=COLUMNS, **settings)
     session = open_session(file)

@@ -1,4 +1,4 @@
-"""The results that a verb makes in this process, as records."""
+"""The results of a verb run in this process, as records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["run_results"]
 
 @contextmanager
 def run_results() -> Iterator[list[tuple[RunResult, PurchaseResult]]]:
-    """Results of runs that are made within it, each with that of its consumer."""
+    """Results of runs made within it, each with that of its consumer."""
     seen: list[tuple[RunResult, PurchaseResult]] = []
     told: Any = RunResult.__dict__["told"].__func__
 

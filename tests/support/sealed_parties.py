@@ -1,4 +1,4 @@
-"""A sealed session with real keys and boxes, for tests of what the parties' numerics make and check."""
+"""A sealed session with real keys and boxes, for tests of the parties' numerics."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Consumer:
         self.released = released
 
     def map_of(self, owner: str) -> bytes:
-        """The sealed map that is for that owner."""
+        """The sealed map for that owner."""
         start = self.session.file.owners.index(owner) * limits.MAP_BOX_BYTES
         return self.released.maps[start : start + limits.MAP_BOX_BYTES]
 
@@ -110,7 +110,7 @@ def scored_by(consumer: Consumer, owner: str, round_number: int = 1, handle: int
 
 
 def purchase_of(owner: str, scored: Scored, *, handle: int = 1, **changes: Any) -> Purchase:
-    """That point as it is delivered; `changes` are of the candidate."""
+    """That point as it is delivered; `changes` apply to the candidate."""
     candidate = scored.handed
     assert isinstance(candidate, SealedCandidate)
     return Purchase(

@@ -26,7 +26,7 @@ SESSION: dict[str, Any] = {
 
 
 def at(values: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
-    """The table that holds the key at a dotted path, and the key; tables on the way are made."""
+    """The table with the key at a dotted path, and the key; missing tables are made."""
     *tables, key = path.split(".")
     for table in tables:
         values = values.setdefault(table, {})
@@ -34,7 +34,7 @@ def at(values: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
 
 
 def changed(changes: dict[str, Any]) -> dict[str, Any]:
-    """`SESSION` with values at dotted paths; None takes the key out."""
+    """`SESSION` with values at dotted paths; None removes the key."""
     values = copy.deepcopy(SESSION)
     for path, value in changes.items():
         table, key = at(values, path)

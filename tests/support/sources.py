@@ -1,4 +1,4 @@
-"""Copies of the tree as git has it, or would take it with what is not committed yet."""
+"""Copies of the tree as git has it, or would take it with uncommitted changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["copied", "listed"]
 
 
 def listed(*places: str) -> list[str]:
-    """The files and links of these places, or of the whole tree; what was deleted is none."""
+    """The files and links of these places, or of the whole tree, without deleted ones."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *places]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return [name for name in done.stdout.split("\0") if name and (ROOT / name).exists()]

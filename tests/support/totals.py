@@ -1,4 +1,4 @@
-"""That whoever weighs has the right total."""
+"""A check that the party that weighs has the right total."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["check_total"]
 
 
 def check_total(outcome: SimulationOutcome) -> None:
-    """That whoever weighs has the sum of what was bought, points that are void left out."""
+    """Check that the party that weighs has the sum of the bought points, without void ones."""
     consumer, buying = outcome.consumer, outcome.consumer.buying
     if not isinstance(buying, BlindBuying):
         outcome.curator.selection.check_total()

@@ -34,7 +34,7 @@ class Transcript(NamedTuple):
     """A whole transcript in memory.
 
     Args:
-        header: What it says about itself.
+        header: Its description of itself.
         records: Its records, in order.
         head: The chain's digest after the last of them.
         torn_bytes: Bytes at the end that are no whole record.
@@ -80,7 +80,7 @@ STEPS: list[Step] = [
 
 
 def fixed_salts(seed: bytes = b"salt") -> Callable[[int], bytes]:
-    """A source of salt that gives the same bytes every time: for files that are compared."""
+    """A source of fixed salts: for files that are compared."""
     blocks = count()
 
     def draw(size: int) -> bytes:

@@ -32,7 +32,7 @@ SIZE = 300
 
 @dataclass(frozen=True)
 class TwoClasses:
-    """What came of a session."""
+    """The outcome of a session."""
 
     session: Session
     curator: CuratorMachine
@@ -46,12 +46,12 @@ class TwoClasses:
 def bought(
     path: Path, *, epsilon: float, seed: int, changes: Mapping[str, Any] = MappingProxyType({})
 ) -> TwoClasses:
-    """Deal a dataset out, and run a session on it whose releases have that ε each.
+    """Deal a dataset out, and run a session on it with that ε for each release.
 
     Args:
-        path: `features` and `labels`.
-        epsilon: Of either release.
-        seed: Of the dealing and the noise.
+        path: A file of `features` and `labels`.
+        epsilon: ε of either release.
+        seed: Seed of the dealing and the noise.
         changes: Other values of the session file, by dotted paths.
     """
     with np.load(path) as arrays:

@@ -232,7 +232,7 @@ def _pandas(table: Written) -> pd.DataFrame:
 
 
 def _nullable(table: Written) -> pd.DataFrame:
-    """With the nullable types of pandas, which whole numbers with gaps stay whole in."""
+    """With the nullable types of pandas, in which whole numbers with gaps stay whole."""
     whole = [
         column.name
         for column in table.schema.columns
@@ -265,7 +265,7 @@ def _iso(value: dt.date) -> str:
 
 
 def _excel(table: Written, path: Path) -> None:
-    """As Excel saves it where a comma stands before fractions: with a byte order mark, TRUE and FALSE."""
+    """As Excel saves it with decimal commas: with a byte order mark, TRUE and FALSE."""
 
     def cell(value: Any) -> Any:
         if value is None or isinstance(value, str):
@@ -369,7 +369,7 @@ _ROUNDED: Final = frozenset({"excel.csv", "r.csv", "r2.csv"})
 
 
 def _kept(table: Written, place: Path) -> Path:
-    """The file that a party of Python keeps of a DataFrame."""
+    """The file that a Python party keeps of a DataFrame."""
     path = place / "kept.parquet"
     keep_table(_nullable(table), path, DataColumns(schema=table.schema), what="data")
     return path
@@ -389,7 +389,7 @@ FRAMES: Final[Mapping[str, Callable[[Written, Path], object]]] = {
 
 
 def of_writer(table: Written, writer: str) -> Written:
-    """The table that a writer can write: some have 15 digits alone."""
+    """The table that a writer can write: some have only 15 digits."""
     return _without_last_digits(table) if writer in _ROUNDED else table
 
 

@@ -88,5 +88,5 @@ def _data(feature_map: FeatureMap) -> SessionData:
 
 
 def _angle(place: int) -> float:
-    """Angle of x (place 0), v1, v2, … on the first circle, in order of distance from the filler."""
+    """Angle on the first circle of x (place 0), v1, v2, …, by distance from the filler."""
     return 0.5 + STEP * place

@@ -1,8 +1,8 @@
 """Suites for rules that ask: what an owner learns from being asked, or not asked, for its point.
 
-The watcher's own points are probes. All are equal, and it has enough of them to bid one in every round, so
-every round reveals something about its rank. The victim's points are worse than a probe; x, the extra record
-of D', is better, and shifts the rank by exactly one.
+The watcher's points are equal probes, enough to bid one in every round: each round reveals something about a
+probe's rank. The victim's points are worse than a probe; x, the extra record of D', is better and shifts the
+rank by exactly one.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def winner_only() -> SessionAttack:
 def published_auction() -> SessionAttack:
     """One round of the `published` auction, at its claimed ε_auc: only asks matter, as the release is public.
 
-    With D a probe is the best bid, and is always asked for. With D' it has rank 2, and is not asked for with
-    probability 1 - exp(-ε_auc).
+    A probe is the best bid with D, and always asked for. With D' its rank is 2: not asked with 1 -
+    exp(-ε_auc).
     """
     session = _session(None, rule="published", points=1, epsilon=CLAIMED, tau=2)
     return _attack(session, stated=Stated(CLAIMED, 0.0, _NEIGHBOURS.value))

@@ -104,7 +104,7 @@ class ReleaseAttack(Attack):
     Args:
         session: The session whose ``[target]`` is attacked.
         validation: D_v and its neighbour, raw, as D_init is.
-        labels: Their labels, where these have a part in the choice.
+        labels: Their labels, if the choice uses them.
     """
 
     stated: Stated
@@ -134,7 +134,7 @@ class ReleaseAttack(Attack):
 
 @dataclass(slots=True)
 class View:
-    """Everything that one owner receives in a session, in order: all that it can learn from.
+    """Everything that one owner receives in a session, in order.
 
     It excludes arrival times of frames, which no guarantee covers (DESIGN §3, `fixed_cadence`).
     """
@@ -166,7 +166,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class SessionData:
-    """All parties' data, raw: every owner's points, D_v and D_init.
+    """All parties' raw data.
 
     Attributes:
         owners: Every owner's points, in D and in D'.
@@ -196,13 +196,13 @@ _Datasets: TypeAlias = tuple[Mapping[str, Dataset], Dataset, Dataset]
 
 @dataclass(frozen=True)
 class SessionAttack(Attack):
-    """A whole session: an owner's view of it, with one record of another owner added or not.
+    """A whole session: an owner's view of it, with or without one record of another owner.
 
     Args:
         data: Makes all data for a feature map; the guarantee holds for every map, including a secret one.
         read: Extracts numbers from the attacking owner's view.
         watcher: The attacking owner.
-        away: As `SteadyNetwork` has it.
+        away: As in `SteadyNetwork`.
         curator, consumer, owner: Make a party, with the arguments of `curator_party` and so on.
         crashes: Processes that die and restart; None: no process does, and nothing is recorded.
     """
@@ -239,8 +239,6 @@ class SessionAttack(Attack):
     def simulation(
         self, neighbour: int, seed: int, tap: Callable[[str, str, Outgoing], None] | None = None
     ) -> Simulation:
-        """One run, not started yet."""
-
         def noise(party: str) -> SimulatedNoise:
             # As if the session file had this seed: simulated noise is distributed like secure noise.
             return SimulatedNoise(seed, party)
@@ -272,7 +270,7 @@ class SessionAttack(Attack):
         )
 
     def _map_seed(self, seed: int) -> bytes:
-        """Seed of a run's secret map, the first one that its consumer draws."""
+        """Seed of a run's secret map, the first that its consumer draws."""
         return SimulatedNoise(seed, CONSUMER).random_bytes(SEED_BYTES)
 
     def _keys(self, seed: int) -> BlindKeys | None:

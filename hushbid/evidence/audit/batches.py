@@ -1,8 +1,8 @@
 """A suite with several purchases per round, where a curator could let one record change a whole batch.
 
 The first circle decides who wins (`circles`). There x lies at the target, the rival's points close to it, and
-the victim's others far away. On the other circles the victim's points are like x, and the rival's are the
-opposite. Every round buys the rival's points; in D' the first one buys x instead of one of them.
+the victim's others far away. On the other circles the victim's points are like x, the rival's the opposite.
+Every round buys the rival's points; in D' the first buys x instead of one of them.
 """
 
 from __future__ import annotations

@@ -110,7 +110,6 @@ class CuratorView:
     """Per round, the encrypted broadcast."""
 
     def take(self, sender: str, receiver: str, frame: Outgoing) -> None:
-        """Add a frame."""
         self.frames.append((sender, receiver, frame.kind, len(frame.data)))
         if receiver != CURATOR:
             return
@@ -127,7 +126,7 @@ class CuratorView:
 
     @property
     def shape(self) -> int:
-        """A number for senders, receivers, kinds and lengths of the frames, in their order."""
+        """A number for senders, receivers, kinds and lengths of the frames, in order."""
         return zlib.crc32(repr(self.frames).encode())
 
 
@@ -206,9 +205,9 @@ def _with_other_targets(feature_map: FeatureMap) -> SessionData:
 
 
 def _masks_and_broadcasts(view: CuratorView) -> Floats:
-    """Per round: the size of masked scores, their spread, and the similarity of broadcasts.
+    """Per round: the size of masked scores, their spread, and the share of bits in which broadcasts differ.
 
-    The similarity is the share of bits in which two broadcasts differ: one half if each has its own nonce.
+    That share is one half if each broadcast has its own nonce.
     """
     found = []
     for number, box in sorted(view.boxes.items()):

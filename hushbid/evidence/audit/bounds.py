@@ -5,9 +5,9 @@ A test decides between two neighbouring datasets by an event E fixed before the 
 
     P ≤ e^ε·Q + δ   and   1 - Q ≤ e^ε·(1 - P) + δ,
 
-so ε ≥ max(ln((P - δ)/Q), ln((1 - Q - δ)/(1 - P))). Both grow in P and fall in Q: one lower bound on P and one
-upper bound on Q serve both, and no others are needed. Each is one-sided and fails with probability at most
-(1 - confidence)/2, so the bound on ε fails with probability at most 1 - confidence, whatever the mechanism.
+so ε ≥ max(ln((P - δ)/Q), ln((1 - Q - δ)/(1 - P))). Both grow in P and fall in Q, so one lower bound on P and
+one upper bound on Q serve both. Each is one-sided and fails with probability at most (1 - confidence)/2, so
+the bound on ε fails with probability at most 1 - confidence, whatever the mechanism.
 
 If runs are few, two separate bounds lose much: from 27 hits and no false alarm in 27 runs, with δ = 0.5, they
 give 1.06. So up to `JOINTLY` runs both counts are tested together (`epsilon_lower_jointly`), and 12 runs give
@@ -73,7 +73,7 @@ def epsilon_lower(
     Args:
         hits: Number of occurrences of the event in `trials` runs on D'.
         false_alarms: Number of occurrences in as many runs on D.
-        trials: Runs on each, at least 1.
+        trials: At least 1.
         delta: The stated δ, in [0, 1).
         confidence: In (0, 1).
     """
@@ -85,10 +85,7 @@ def epsilon_lower(
 
 
 def epsilon_lower_of(hits: int, false_alarms: int, trials: int, *, delta: float, confidence: float) -> float:
-    """A lower bound on ε for one event: of both counts together up to `JOINTLY` runs, else `epsilon_lower`.
-
-    Arguments as of `epsilon_lower`.
-    """
+    """`epsilon_lower` of one event; up to `JOINTLY` runs, `epsilon_lower_jointly`."""
     if trials <= JOINTLY:
         return epsilon_lower_jointly(hits, false_alarms, trials, delta=delta, confidence=confidence)
     counts = np.array([hits]), np.array([false_alarms])
@@ -140,10 +137,7 @@ def _binomial(trials: int, proportions: Floats) -> Floats:
 
 
 def allowed_alarms(repeats: int, confidence: float) -> int:
-    """The number of alarms in `repeats` audits of a sound suite that fewer than 1 in 100 series exceed.
-
-    0 for a single audit; 4 of 20 at 95 % confidence.
-    """
+    """The alarms that fewer than 1 in 100 series of `repeats` sound audits exceed: 4 of 20 at 95 %."""
     if repeats == 1:
         return 0
     from scipy.stats import binom

@@ -1,7 +1,6 @@
 """Curators for an audit: one whose targets the attacker chooses, and some that break a rule of DESIGN §3.
 
-Each is the real curator except for one part: a fault takes a party before it starts, and returns it with that
-part replaced.
+A fault takes a party of the real kind before it starts, and returns it with one part replaced.
 """
 
 from __future__ import annotations
@@ -86,8 +85,8 @@ class OtherOutcomes(ABC):
 class ChosenTargets(OtherWeights):
     """Numerics that make each round's weight with the attacker's target; nothing is broken.
 
-    The owners' guarantee holds for any target, so an attacker may choose a new one for every round. The
-    target lets it decide which points win, as the lemma's proof permits.
+    The owners' guarantee holds for any target, so an attacker may choose a new one for every round, and with
+    it which points win, as the lemma's proof permits.
 
     Args:
         targets: g̃ of every round, each of shape (d,).
@@ -113,7 +112,7 @@ def weighing_with_targets(targets: Targets) -> Callable[..., ConsumerParty]:
 
 
 def with_targets(session: Session, targets: Targets) -> dict[str, Any]:
-    """The maker of the party that computes weights, with the attacker's targets."""
+    """Makes the party that computes weights, with the attacker's targets."""
     if session.weigher == CONSUMER:
         return {"consumer": weighing_with_targets(targets)}
     return {"curator": choosing_targets(targets)}

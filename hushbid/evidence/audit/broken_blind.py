@@ -1,7 +1,4 @@
-"""Parties of blind sessions for an audit: an owner that sends a void box, and some that break a rule.
-
-Each is the real party except for one part, as in `broken`.
-"""
+"""Parties of blind sessions for an audit: an owner that sends a void box, and some that break a rule."""
 
 from __future__ import annotations
 

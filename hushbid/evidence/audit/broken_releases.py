@@ -1,7 +1,4 @@
-"""Sessions for an audit whose releases or maps count a point differently from what is stated.
-
-Each is a real session except for one part, or a real attack except for the labels of its session.
-"""
+"""Sessions for an audit whose releases or maps count a point differently from what is stated."""
 
 from __future__ import annotations
 
@@ -105,8 +102,6 @@ class _OtherReleases(Session):
 
 
 def _with_kind(session: Session, kind: type[ReleaseMechanism]) -> Session:
-    """The session whose releases of the class's name are of that class."""
-
     def other(sound: ReleaseMechanism) -> ReleaseMechanism:
         return kind(sound.parameters, sound.setting) if kind.name == sound.name else sound
 

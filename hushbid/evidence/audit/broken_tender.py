@@ -1,7 +1,4 @@
-"""Curators for an audit of `tender` that leak something of others, or of the consumer, to an owner.
-
-Each is the real party except for one part, as in `broken`.
-"""
+"""Curators for an audit of `tender` that leak something of others, or of the consumer, to an owner."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Points on the circles of a paired map: some circles decide who wins, the others show in releases.
 
-The attacker chooses the target of every round (`broken.ChosenTargets`) on one circle of the features, so
-large that noise does not matter there. The available point whose angle on that circle is nearest to the
-target's wins. On the other circles points are `LIKE_X` or `LIKE_Y`, where φ(x) = -φ(y).
+The attacker chooses each round's target (`broken.ChosenTargets`) on one circle, so large that noise does not
+matter there: the available point nearest to the target's angle wins. On the other circles points are `LIKE_X`
+or `LIKE_Y`, where φ(x) = -φ(y).
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ STRENGTH: Final = 200.0
 
 
 def placed(dimension: int, others: float, on: Mapping[int, float]) -> Angles:
-    """A point's angles, shape (d/2,).
+    """A point's angles, shape (d/2,), in radians.
 
     Args:
         dimension: d of the map.
-        others: Angle on all circles not in `on`, in radians.
+        others: Angle on all circles not in `on`.
         on: Circle, from 0 → angle on it.
     """
     angles = np.full(dimension // 2, others)
@@ -99,9 +99,9 @@ def attack_on_circles(
     """The attack in which the first circle decides who wins, and the watcher reads releases on the others.
 
     Args:
-        data: As `SessionAttack`, with `SEED_SET` points of D_init.
+        data: As in `SessionAttack`, with `SEED_SET` points of D_init.
         angles: Each round's angle of the target on the first circle.
-        **more: Of `SessionAttack`.
+        **more: Arguments of `SessionAttack`.
     """
     session = protected_session(
         mechanism,

@@ -1,7 +1,7 @@
 """Planted faults: plausible slips in a mechanism or a machine, and the suite that must notice each.
 
-A fault is planted from outside, in the attack of a suite that passes without it: a broken part replaces a
-part of a party. The product's own code has no switch for it.
+A fault is planted from outside, in an attack that passes without it: the product's own code has no switch for
+it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Plant: TypeAlias = Callable[[Any], Attack]
 
 @dataclass(frozen=True, slots=True)
 class PlantedFault:
-    """A planted fault.
+    """A broken part that replaces a part of a party.
 
     Attributes:
         about: What is broken, for people.
@@ -44,8 +44,6 @@ class PlantedFault:
 
 
 def _curator(fault: CuratorFault) -> Plant:
-    """Plants a fault in a session's curator."""
-
     def plant(sound: SessionAttack) -> Attack:
         return replace(
             sound, curator=lambda session, **given: fault(session, sound.curator(session, **given))
@@ -55,7 +53,7 @@ def _curator(fault: CuratorFault) -> Plant:
 
 
 def _consumer(fault: Callable[[Session, Any], Any]) -> Plant:
-    """Plants a fault of the party that computes weights, which is the consumer where the curator is blind."""
+    """Plants a fault of the party that computes weights: the consumer, where the curator is blind."""
 
     def plant(sound: SessionAttack) -> Attack:
         return replace(
@@ -66,7 +64,6 @@ def _consumer(fault: Callable[[Session, Any], Any]) -> Plant:
 
 
 def _owners(fault: Callable[[broken_blind.OwnerMaker], broken_blind.OwnerMaker]) -> Plant:
-    """Plants a fault in all owners."""
     return lambda sound: replace(sound, owner=fault(sound.owner))
 
 
@@ -83,8 +80,6 @@ def _keys(
 
 
 def _session(fault: Callable[[Session], Session]) -> Plant:
-    """Plants a fault in the part of a session that all parties share."""
-
     def plant(sound: ReleaseAttack | SessionAttack) -> Attack:
         if isinstance(sound, ReleaseAttack):
             return replace(sound, session=fault(sound.session))

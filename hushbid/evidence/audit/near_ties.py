@@ -1,12 +1,12 @@
 """A suite in which the victim has n or n + 1 records, and all its other records nearly tie.
 
-Each of the first rounds has its own circle, on which one point of the victim's and one of the watcher's are
-equal, and all others lie opposite the target. The target is chosen so that the watcher's wins by half a grid
-unit of φ. The extra record never wins: with a sound map S' = S.
+On the circle of each of the first rounds, one point of the victim's and one of the watcher's are equal; all
+others lie opposite the target, which lets the watcher's win by half a grid unit of φ. The extra record never
+wins: with a sound map S' = S.
 
-If φ of a point depends, in its last place, on what is hashed beside it, then the victim's point wins with D'
-in every one of these rounds. The lemma (DESIGN §1) then fails, and S' differs from S in as many points as
-there are near ties.
+If φ of a point depends, in its last place, on what is hashed beside it, the victim's point wins with D' in
+every one of these rounds. The lemma (DESIGN §1) then fails: S' differs from S in as many points as there are
+near ties.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Raw points with any features that an attacker wants: any angles on the paired map's circles.
 
 A paired map has d/2 circles, and a point's angle on each is that of Wx + b. With as many columns as circles W
-can be inverted, so there are points with any features, and with them the strongest neighbours: two points
-with φ(x) = -φ(y).
+can be inverted: any features are possible, and the strongest neighbours too, two points with φ(x) = -φ(y).
 """
 
 from __future__ import annotations
@@ -86,10 +85,7 @@ def seed_set(feature_map: FeatureMap, count: int) -> npt.NDArray[np.float64]:
 def points_near(
     feature_map: FeatureMap, angle: float, *, spread: float, count: int
 ) -> npt.NDArray[np.float64]:
-    """Points whose angles on all circles deviate from one angle by at most `spread`, in radians.
-
-    They are always the same, and their embeddings are all alike.
-    """
+    """Points whose angles on all circles deviate from one by at most `spread` radians; always the same."""
     generator = np.random.Generator(np.random.PCG64(_SEED_SET))
     angles = generator.uniform(angle - spread, angle + spread, (count, feature_map.space.dimension // 2))
     return points_at(feature_map, angles)

@@ -35,13 +35,12 @@ def broadcasts(direction: Floats, rounds: int, seed_size: int, *, batch: int = 1
 
 
 def with_betrayed_counts(reading: Reading, target: Floats, rounds: int, seed_size: int) -> Reading:
-    """Adds to a reading the q with which each broadcast was most likely made.
+    """Adds to a reading the q with which each broadcast was most likely made: one more number per round.
 
     Σφ and its noise are integers in grid units, so g̃ - w is such an integer divided by q + 1 for only one q,
     up to the rounding of w.
 
     Args:
-        reading: The reading, which gets one more number per round.
         target: g̃, shape (d,).
         seed_size: |D_init|.
     """

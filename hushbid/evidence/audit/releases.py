@@ -1,7 +1,7 @@
 """Suites for one broadcast: the consumer's release of D_v, with one record replaced.
 
-The neighbours are as far apart as possible: a record is replaced by one with φ(x) = -φ(y), so Σφ changes by
-2·‖φ‖, and a scaled coordinate sum by 2.
+The record is replaced by one with φ(x) = -φ(y), as far as possible: Σφ changes by 2·‖φ‖, a scaled coordinate
+sum by 2.
 """
 
 from __future__ import annotations

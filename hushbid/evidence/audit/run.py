@@ -1,7 +1,7 @@
 """Audits: many runs on neighbouring datasets; half of them fit the attack, and half count its successes.
 
-Every run's noise has its own seed, so an audit's result depends only on its seed, and not on the number of
-processes that share the work.
+Every run's noise has its own seed, so a result depends on the audit's seed alone, not on the number of
+processes.
 """
 
 from __future__ import annotations
@@ -127,8 +127,6 @@ def audit(
 
 
 class _Block(NamedTuple):
-    """Some runs of a suite."""
-
     suite: str
     seed: int
     repeat: int

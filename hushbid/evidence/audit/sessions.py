@@ -47,10 +47,7 @@ def filtered_gaussian() -> SessionAttack:
 
 
 def concentrated() -> SessionAttack:
-    """The same with a concentrated seed set, a quarter turn from all other points on every circle.
-
-    Its clip radius is small, and all other points are several times as far from the centre.
-    """
+    """The same with a seed set a quarter turn from other points: several times its small clip radius."""
     session = _session("filtered-gaussian")
     near = points_near(public_map(session), LIKE_X + math.pi / 2.0, spread=SPREAD, count=SEED_SET)
     return _substituting(session, seeds=near)

@@ -1,7 +1,7 @@
 """The attacker's use of its evidence: a statistic and a threshold, fitted on one half of the trials.
 
 The attacker knows everything but the noise: both datasets, the session, and who is away when. It learns the
-rest from its own trials, the first half. The second half is counted only after everything is fixed.
+rest from the first half of the trials. The second is counted only after everything is fixed.
 """
 
 from __future__ import annotations
@@ -41,8 +41,7 @@ class Observations:
     Attributes:
         values: Numbers extracted from what it received, float64 of shape (runs, rounds, readings), with the
             same kinds of reading in every round, such as the coordinates of a broadcast.
-        shapes: Kinds, sizes and order of the frames received: a number for each sequence of events, int64 of
-            shape (runs,).
+        shapes: A number for each sequence of kinds and sizes of the frames received, int64 of shape (runs,).
     """
 
     values: Floats
@@ -52,12 +51,10 @@ class Observations:
         return len(self.shapes)
 
     def part(self, start: int, stop: int) -> Observations:
-        """Some of the runs."""
         return Observations(self.values[start:stop], self.shapes[start:stop])
 
     @staticmethod
     def joined(parts: list[Observations]) -> Observations:
-        """Several runs' evidence in one."""
         return Observations(
             np.concatenate([part.values for part in parts]), np.concatenate([part.shapes for part in parts])
         )
@@ -76,10 +73,7 @@ class ThresholdEvent:
 
 
 def fit(first: Observations, second: Observations, *, delta: float, confidence: float) -> ThresholdEvent:
-    """Of all candidate events, the one with the highest bound on ε on these trials.
-
-    `first` is evidence of runs on D, `second` of as many runs on D'.
-    """
+    """Of all candidate events, the one with the highest bound on ε, from as many runs on D as on D'."""
     best: tuple[_Promise, ThresholdEvent] | None = None
     for statistic in _statistics(first, second):
         promise, threshold = _threshold(
@@ -140,8 +134,8 @@ def _linear(columns: npt.NDArray[np.intp], weights: Floats) -> Statistic:
 def _beyond(columns: npt.NDArray[np.intp], first: Floats, second: Floats) -> Statistic | None:
     """Largest excess of a value over a bound that D's values attain, in standard deviations.
 
-    A largest value that only one run has is chance, not a bound; without a value that several runs attain,
-    there is no such statistic.
+    A largest value that only one run has is chance, not a bound; None if no value is attained by several
+    runs.
     """
     sign = np.sign(second.mean(axis=0) - first.mean(axis=0))
     bound = (first * sign).max(axis=0)
@@ -199,7 +193,6 @@ def _shrunk_discriminant(first: Floats, second: Floats) -> tuple[Floats, float]:
 
 
 def _threshold(first: Floats, second: Floats, *, delta: float, confidence: float) -> tuple[_Promise, float]:
-    """The merits of the best threshold, and the threshold."""
     seen = np.unique(np.concatenate([first, second]))
     if len(seen) == 1:
         return _Promise(0.0, 0.0, 0), float(seen[0])

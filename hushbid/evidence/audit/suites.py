@@ -213,8 +213,6 @@ _OWN: Final = {
 
 
 def _with(name: str, fault: PlantedFault) -> Suite:
-    """The suite of a planted fault."""
-
     def attack() -> Attack:
         return fault.plant(_OWN[fault.sound].attack())
 

@@ -2,7 +2,7 @@
 
 The first circle decides who wins (`circles`). The victim has y1, y2, …, and in D' also x, at consecutive
 places on that circle. The target of round ℓ is the place of y(ℓ-1), and x's in the first. With D' that point
-wins; with D it was taken before, and the next one, y(ℓ), wins. So S' is S with x instead of y(ℓ).
+wins; with D it was taken before, and y(ℓ) wins. So S' is S with x instead of y(ℓ).
 
 On the other circles the y of odd rounds are opposite to x, and those of even rounds are like it. The
 difference between D and D' comes and goes: noise that is the same in two rounds can be subtracted, and the

@@ -71,8 +71,7 @@ class CallView:
     Attributes:
         frames: Kind and bytes of each frame, in order.
         calls: The calls among them.
-        expected: The frames that it would have been sent on D with the same noise; None: unknown to the
-            attacker.
+        expected: The frames that D would give with the same noise; None: unknown to the attacker.
     """
 
     frames: list[tuple[str, bytes]] = field(default_factory=list)
@@ -80,7 +79,6 @@ class CallView:
     expected: list[tuple[str, bytes]] | None = None
 
     def take(self, frame: Outgoing) -> None:
-        """Add a frame."""
         data, inner = frame.data, decode_frame(frame.data)
         message = decode_message(Direction.CURATOR_TO_OWNER, inner.body)
         if isinstance(message, Call):
@@ -92,7 +90,7 @@ class CallView:
 
     @property
     def shape(self) -> int:
-        """A number for the kinds and lengths of the frames, in their order."""
+        """A number for the kinds and lengths of the frames, in order."""
         return zlib.crc32(repr([(kind, len(data)) for kind, data in self.frames]).encode())
 
     @property
@@ -193,7 +191,6 @@ def _summary() -> dict[str, Any]:
 
 
 def _points(feature_map: FeatureMap, *angles: float) -> Sequence[Floats]:
-    """One point at each angle."""
     return np.split(points_at_angle(feature_map, *angles), len(angles))
 
 
@@ -206,10 +203,7 @@ def _public(feature_map: FeatureMap) -> Mapping[str, Floats]:
 
 
 def _calls(view: CallView) -> Floats:
-    """The number of frames, how many differ from those expected, and the numbers in the last call.
-
-    The last of these is g̃ in the direction of x.
-    """
+    """The number of frames, of those not expected, and the last call's numbers, g̃ in x's direction last."""
     numbers = [np.zeros(3 * DIMENSION + 2)]
     for call in view.calls:
         towards_x = call.embedding[: DIMENSION // 2].sum()  # There all cosines are 1, and all sines 0.

@@ -48,10 +48,7 @@ class Opened(NamedTuple):
 
 
 def opened(session: Session, weighed: Weighed, award: Award) -> list[Opened]:
-    """Open the boxes of an award, in its order, with the consumer's keys.
-
-    In a simulated session everybody has them.
-    """
+    """Open the boxes of an award, in its order, with the consumer's keys: everybody here has them."""
     weights = dict(weighed.weights)[award.round]
     mask = _mask(session, weighed, award.round, weights)
     found = []
@@ -147,11 +144,7 @@ class ChosenBox(NamedTuple):
 
 
 class ReferenceGreedy:
-    """Greedy selection in the clear, round after round.
-
-    For honest owners it uses all their points, sent or not. For an owner that breaks the protocol it uses
-    what the owner said about its boxes.
-    """
+    """Greedy selection in the clear, by all points of honest owners and what others said of their boxes."""
 
     def __init__(
         self, session: Session, weighed: Weighed, data: Mapping[str, Dataset], honest: Collection[str]

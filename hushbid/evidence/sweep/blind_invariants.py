@@ -1,7 +1,4 @@
-"""The invariants of sessions with a blind curator: one function each, as in `invariants`.
-
-They use the simulated session's keys to open what owners and the consumer hide from the curator.
-"""
+"""The invariants of sessions with a blind curator, as in `invariants`, checked with the session's keys."""
 
 from __future__ import annotations
 

@@ -42,8 +42,6 @@ def blind_mutations(session: Session, owner: str) -> Mapping[str, Mutation]:
 
 
 class _Lies:
-    """An owner's changes to its bids."""
-
     def __init__(self, session: Session, owner: str) -> None:
         self._session, self._owner = session, owner
         self._key = session.simulated_identity(owner).signing

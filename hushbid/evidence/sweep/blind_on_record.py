@@ -1,7 +1,6 @@
 """The rounds of a blind session, read from the curator's and the consumer's transcripts.
 
-As in `rounds_on_record`, nothing here asks a machine or its ledger. The curator shares only the check of a
-bid's signature.
+As in `rounds_on_record`, nothing asks a machine or its ledger; only the check of a bid's signature is shared.
 """
 
 from __future__ import annotations
@@ -57,10 +56,9 @@ class BlindRounds(Rounds):
 
     Attributes:
         bids: The accepted bids of each owner, in order.
-        awards: The awards, in the order in which they were first sent.
+        awards: In the order in which they were first sent.
         chosen_from: For each decided round, the owners among whose boxes it chose.
-        checked: For each owner, the number of its bids that had arrived when the last of these rounds was
-            decided.
+        checked: For each owner, the number of its bids when the last of these rounds was decided.
     """
 
     bids: dict[str, list[BidOnRecord]] = field(default_factory=dict)
@@ -80,8 +78,6 @@ def blind_rounds_on_record(session: Session, records: Iterable[Record]) -> Blind
 
 
 class _Reading(RoundsReading):
-    """Reads the records of a blind curator."""
-
     found: BlindRounds
 
     def __init__(self, session: Session) -> None:
@@ -159,10 +155,10 @@ class Weighed:
         weights: Each computed weight, with the round for which it is recorded.
         awards: The awards that it accepted.
         delivered: Its statement about each award's boxes, except empty ones.
-        account: Its account; None if there is none.
+        account: None if there is none.
         roots: The owners' commitments as told to it; None: owners need not commit.
         choice, behind: Where the curator cannot link, the places that it chose last, and the boxes behind
-        them by their owners' numbers.
+            them by their owners' numbers.
     """
 
     target: Target | None = None
@@ -186,7 +182,6 @@ class Weighed:
         return BlindKeys(self.seed, session.identifier)
 
     def map(self, session: Session) -> FeatureMap:
-        """The secret feature map."""
         return session.space.map(self.seed)
 
 

@@ -68,8 +68,8 @@ class SessionEvidence:
     Attributes:
         plan: The session and its faults.
         outcome: How the session ended, and its machines.
-        sent: The frames sent, in order; for owners that break the protocol, the frames that their machines
-            meant to send.
+        sent: The frames sent, in order; for owners that break the protocol, those that their machines meant
+            to send.
         drawn: The noise and keys that each party drew over all its starts, by their first bytes.
         happened: Number of faults that occurred, by name.
     """
@@ -140,7 +140,6 @@ class SessionEvidence:
 
     @property
     def byzantine(self) -> frozenset[str]:
-        """Owners that break the protocol."""
         return frozenset(owner for owner, _ in self.plan.byzantine)
 
     @property
@@ -149,7 +148,6 @@ class SessionEvidence:
 
     @property
     def honest_owners(self) -> tuple[str, ...]:
-        """Owners that follow the protocol."""
         return tuple(owner for owner in self.plan.owners if owner not in self.byzantine)
 
     def delivered_that_was_not_owned(self) -> Iterator[str]:
@@ -166,7 +164,6 @@ class SessionEvidence:
                 rows[entry.owner][row] -= 1
 
     def said(self, sender: str, *kinds: str) -> Iterator[Sent]:
-        """The frames of these kinds that a party sent."""
         return (frame for frame in self.sent if frame.sender == sender and frame.kind in kinds)
 
 

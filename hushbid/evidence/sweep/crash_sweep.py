@@ -34,7 +34,7 @@ class CrashSetting(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """Planned crashes after which a session differed, and the difference in words."""
+    """The planned crashes after which a session differed, and the difference in words."""
 
     crashes: Crashes
     what: str

@@ -53,7 +53,6 @@ class FaultSweep:
     digests: list[bytes] = field(default_factory=list)
 
     def add(self, other: FaultSweep) -> None:
-        """Add the results of the next sessions."""
         for each in fields(self):
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 

@@ -1,7 +1,4 @@
-"""The invariants of every session, whatever faults it had: one function each, in `INVARIANTS`.
-
-A function yields each violation in words.
-"""
+"""The invariants of every session, whatever its faults: each function yields violations in words."""
 
 from __future__ import annotations
 
@@ -405,7 +402,7 @@ def invariants_of(*, blind: bool, herds: bool) -> Mapping[str, Invariant]:
 
 
 def broken(evidence: SessionEvidence) -> dict[str, list[str]]:
-    """The violated invariants, with their violations."""
+    """The violated invariants by name, each violation in words."""
     rule = evidence.session.rule
     held_to = invariants_of(blind=rule.blind, herds=rule.herds)
     found = {name: list(invariant(evidence)) for name, invariant in held_to.items()}

@@ -64,7 +64,6 @@ class Mutator:
         """Frames of other parties."""
 
     def overhear(self, data: bytes) -> None:
-        """Learn a frame of another party."""
         self.captured.append(data)
 
     def is_deaf(self) -> bool:
@@ -82,7 +81,6 @@ class Mutator:
         return [frame.data] if found is None else found
 
     def below(self, count: int) -> int:
-        """A number from 0 to `count` - 1."""
         return int(self.rng.integers(count))
 
 

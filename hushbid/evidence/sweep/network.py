@@ -2,8 +2,8 @@
 
 It repeats the behaviour of `hushbid.curator.hub` and `hushbid.protocol.runtime.network.connection` in
 simulated time: signs of life, connections lost on one or both sides, another attempt after a pause, a hello
-on the new connection. The curator's own `Presence` decides who is present, and which of a peer's connections
-the curator listens to. The participants' own `CuratorPresence` decides whether the curator is present.
+on the new connection. The parties' own `Presence` and `CuratorPresence` decide who is present, and which of a
+peer's connections the curator listens to.
 """
 
 from __future__ import annotations
@@ -252,7 +252,6 @@ class FaultyNetwork:
         self._wires.at(now + self._timeouts.beat, partial(self._tick, party, life))
 
     def _give_up(self, party: str, station: _Station, connection: SimulatedConnection, now: float) -> None:
-        """Give up a connection, and make another."""
         self._mourn(party, station.presence.ended(), now)
         self._wires.close(connection, Way.TO_CURATOR, now)
         station.connection = None

@@ -122,7 +122,7 @@ class SweepPlan:
         seed: Determines everything.
         distinct: Whether a point held by several owners is bought once; if so, owners share many points.
         commits: Whether owners commit to their rows first.
-        tendering: How owners submit and what limits the choice under `tender`; None: another rule.
+        tendering: Terms under `tender`; None: another rule.
         cadence: Seconds per round if rounds end by the clock; None: a round ends with its slowest owner.
         rows: Number of points of each owner.
         mild: Whether no fault outlasts the session's patience and nobody breaks the protocol. The result must
@@ -157,7 +157,6 @@ class SweepPlan:
 
     @cached_property
     def session(self) -> Session:
-        """The session to run."""
         owners = len(self.rows)
         file = _session(
             self.rule,
@@ -198,7 +197,6 @@ class SweepPlan:
                 yield replace(self, **fewer)
 
     def words(self) -> list[str]:
-        """The session and its faults in words."""
         told = [
             f"{self.rule} with {self.release}, {self.rounds} rounds of {self.batch}, "
             f"{'each point once, ' if self.distinct else ''}"

@@ -1,7 +1,4 @@
-"""The invariants of rounds, recomputed from the curator's transcript: one function each.
-
-They belong to `hushbid.evidence.sweep.invariants.INVARIANTS`, and have the same form.
-"""
+"""The invariants of rounds, recomputed from the curator's transcript, in the form of `INVARIANTS`."""
 
 from __future__ import annotations
 
@@ -81,9 +78,9 @@ def _wrong_with(evidence: SessionEvidence, win: HandedOver, point: PointOnRecord
 
 
 def copies_are_bought_once(evidence: SessionEvidence) -> Iterator[str]:
-    """Where a point is bought once, a φ is bought as often as one owner has handed it over, at most.
+    """Where a point is bought once, a φ is bought at most as often as one owner has handed it over.
 
-    Nobody sells in a round who missed one before.
+    Nobody sells in a round after missing an earlier one.
     """
     if not evidence.session.file.distinct:
         return
@@ -210,7 +207,6 @@ def rounds_keep_the_cadence(evidence: SessionEvidence) -> Iterator[str]:
 
 
 def _target(evidence: SessionEvidence) -> Target | None:
-    """The consumer's release, if the curator has it."""
     if evidence.outcome.curator.target is None:
         return None
     for frame in evidence.said(CONSUMER, "target", "subspace-target", "nested-target"):

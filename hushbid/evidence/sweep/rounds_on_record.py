@@ -1,7 +1,7 @@
 """The rounds of a session, read from the frames and times in the curator's transcript alone.
 
-Nothing here asks the curator's machine or books, so that a bug there cannot hide itself. It shares only φ,
-the possible norms of φ, and the recorded check of sealed points' signatures.
+Nothing here asks the curator's machine or books, so a bug there cannot hide itself. It shares only φ, the
+possible norms of φ, and the recorded check of sealed points' signatures.
 """
 
 from __future__ import annotations
@@ -176,7 +176,6 @@ class RoundsReading(ABC):
         """End bidding if it is open."""
 
     def _end(self, now: float) -> bool:
-        """End the current round, if there is one."""
         if not self.found.rounds or self.found.rounds[-1].over is not None:
             return False
         self._close(now)

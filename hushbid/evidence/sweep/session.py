@@ -113,11 +113,11 @@ def small_session(
 ) -> Session:
     """A session with few features and simulated noise.
 
-    It settles privately where its rule and its release guarantee something to the owners, and copies of a
-    point are bought too. A `tender` buys the points of all rounds in one, by default from submissions of
-    several messages, and does not settle privately. With `logistic` the ε of asks is so large that it
-    protects nobody: the rule is meant for thousands of owners. With `distinct` a point that several owners
-    hold is bought once. With `commits` owners commit to their rows first.
+    It settles privately where rule and release guarantee something to the owners and copies of a point are
+    bought too. A `tender` buys the points of all rounds in one, by default from submissions of several
+    messages, and does not settle privately. With `logistic`, meant for thousands of owners, the ε of asks is
+    so large that it protects nobody. With `distinct` a point that several owners hold is bought once. With
+    `commits` owners commit to their rows first.
 
     Raises:
         ConfigError: There is no such rule or release, or the rule is not for as few owners.
@@ -191,9 +191,7 @@ def run(
     noise: Callable[[str], NoiseSource] | None = None,
     away: Callable[[int], Collection[str]] | None = None,
 ) -> SimulatedCourse:
-    """Run a session whose processes die.
-
-    Owners have so few points that they run out towards the end.
+    """Run a session whose processes die. Owners run out of points towards the end.
 
     Args:
         noise: Makes the noise source of the named party at each of its starts; None: seeded.

@@ -22,10 +22,7 @@ _Vector: TypeAlias = npt.NDArray[np.float64]
 
 
 class BoughtPoint(NamedTuple):
-    """A bought point and its seller; `features` is its φ, int16 of shape (d,).
-
-    A point that is not `paid` belongs to S all the same.
-    """
+    """A bought point by its φ, int16 of shape (d,); one that is not `paid` belongs to S all the same."""
 
     owner: str
     features: Features

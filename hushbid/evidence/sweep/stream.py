@@ -99,10 +99,7 @@ class Stream:
 
 
 def garbled(data: bytes, rng: np.random.Generator) -> bytes:
-    """A frame's bytes with some added, removed or changed, often in its length.
-
-    It never removes a whole frame.
-    """
+    """A frame's bytes with some added, removed or changed, often in its length, but never all removed."""
     place = int(rng.integers(_HEAD if rng.random() < 0.5 else len(data)))
     count = int(rng.integers(1, _MOST + 1))
     way = int(rng.integers(4))

@@ -1,8 +1,8 @@
 """The choice of a tender, recomputed from the definitions alone, point by point, in integers.
 
 It is slow compared with the code that it checks (`hushbid.protocol.space.herding` and `terms`), and shares
-only φ, y and the aim with it. docs/protocol.md ("A tender") and docs/configuration.md ("Wishes") have the
-definitions.
+only φ, y and the aim with it. The definitions: docs/protocol.md ("A tender"), docs/configuration.md
+("Wishes").
 """
 
 from __future__ import annotations
@@ -142,7 +142,6 @@ class TenderMarket:
         return [row for row in rows if self._price(row) == least[self._point(row)]]
 
     def _point(self, row: int) -> object:
-        """What copies have in common."""
         return self._copies[row] if self._copies else row
 
     def _sellable(self) -> list[Fraction]:

@@ -1,7 +1,4 @@
-"""The invariants of a tender: what owners submit, what they sign, and what the curator chooses.
-
-They belong to `hushbid.evidence.sweep.invariants.INVARIANTS`, and have the same form.
-"""
+"""The invariants of a tender, in the form of `INVARIANTS`: what owners submit and sign, and the choice."""
 
 from __future__ import annotations
 
@@ -103,7 +100,7 @@ def submissions_are_signed(evidence: SessionEvidence) -> Iterator[str]:
 
 
 def choice_is_herded(evidence: SessionEvidence) -> Iterator[str]:
-    """The bought points are those that running sums choose from all submissions, within the wishes.
+    """The points bought are those that running sums choose from all submissions, within the wishes.
 
     They aim at the finer release where the curator has one.
     """

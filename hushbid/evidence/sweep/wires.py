@@ -30,8 +30,6 @@ HOLDING: Final = (FaultKind.CLOG, FaultKind.PARTITION)
 
 @dataclass(eq=False, slots=True)
 class _Flight:
-    """A frame in flight."""
-
     data: bytes
     sent: float
     dropped: bool = False
@@ -133,12 +131,10 @@ class Wires:
         return self._agenda[0][0] if self._agenda else math.inf
 
     def turn(self, now: float) -> None:
-        """Execute the next event."""
         _, _, action = heapq.heappop(self._agenda)
         action(now)
 
     def at(self, due: float, action: Callable[[float], None]) -> None:
-        """Schedule an event."""
         self._number += 1
         heapq.heappush(self._agenda, (due, self._number, action))
 
@@ -275,7 +271,6 @@ class Wires:
             self._ends.ended(connection, max(now + self.latency, connection.last[sent]))
 
     def drop(self, connection: SimulatedConnection, way: Way) -> None:
-        """Drop everything in flight."""
         flights = connection.flights[way]
         for flight in flights:
             flight.dropped = True

@@ -86,7 +86,6 @@ class RecordAccount:
         broadcasts: Round → the file's broadcasts, by digest.
         awards: At a blind curator, awards compared with bids.
         void: At a consumer with a blind curator, the boxes it found void.
-        redacted: Number of redacted frames.
         faults: Frames that are impossible, whatever the other side says.
     """
 

@@ -1,9 +1,8 @@
 """Check that a blind curator passed on what owners bid: the best boxes of those present.
 
 Its file contains everything that determined its order: the masked scores, which owners bid in time, and
-SHA-256 of every box. Owners sign boxes and scores, so a file with replaced ones is detected too. If the
-consumer found a box void, either the curator is responsible, if the award differs from the bid, or otherwise
-the owner.
+SHA-256 of every box. Owners sign boxes and scores, so replaced ones are detected too. For a box that the
+consumer found void, the curator is responsible if the award differs from the bid, otherwise the owner.
 """
 
 from __future__ import annotations
@@ -69,8 +68,6 @@ class VoidBoxes:
 
 @dataclass
 class _Owner:
-    """The curator's record of one owner."""
-
     rank: int
     boxes: dict[int, _Kept] = field(default_factory=dict)
     """Boxes that were not awarded, by number."""

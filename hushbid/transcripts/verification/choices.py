@@ -1,7 +1,7 @@
 """`Awards` of a curator that cannot link: the places that it chose, and the boxes handed over for them.
 
-The curator's file does not tell which box is behind a place. So the choice is compared with the signed
-scores, and each box with what its owner signed under its number.
+The file does not tell which box is behind a place. So the choice is compared with the signed scores, and each
+box with what its owner signed under its number.
 """
 
 from __future__ import annotations
@@ -94,8 +94,7 @@ class ChoiceFollower(Awards):
         """The boxes that the consumer found void, and why.
 
         The file does not tell which of an owner's boxes in a round is void, so `handle` is 0. The curator is
-        responsible if one of these boxes, or one of the owner's places chosen in the round, is not what was
-        bid.
+        responsible if one of them, or one of the owner's places chosen in the round, is not what was bid.
         """
         found: list[VoidBox] = []
         for (number, owner), disputes in sorted(boxes.found.items()):

@@ -16,10 +16,7 @@ __all__ = ["equivocations", "several_heads", "versions"]
 
 
 def equivocations(accounts: Sequence[RecordAccount]) -> list[Equivocation]:
-    """The rounds with more than one broadcast in all the files together.
-
-    A file's own rounds count too: the curator's shows what it sent to each owner.
-    """
+    """The rounds with several broadcasts in all files together; a curator's alone shows all it sent."""
     rounds: dict[int, dict[bytes, list[RecordAccount]]] = defaultdict(dict)
     for account in accounts:
         for number, broadcasts in account.broadcasts.items():

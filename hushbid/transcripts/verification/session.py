@@ -24,8 +24,6 @@ _ADVICE_FAULT: Final = (
 
 
 class _Opened(NamedTuple):
-    """A file and its session."""
-
     path: Path
     session: str
     party: str
@@ -33,8 +31,6 @@ class _Opened(NamedTuple):
 
 
 class _Checked(NamedTuple):
-    """A file whose chain is intact."""
-
     verification: Verification
     account: RecordAccount
 

@@ -7,6 +7,5 @@ Each runs alone, in an environment that has the library (`hushbid.lab.bench.peer
 In a round each owner gets one message and returns one. After WARM_UP rounds the script prints ``hushbid-bench
 ready`` with the library's version, and waits for a line. Then it makes ROUNDS rounds, prints ``hushbid-bench
 done``, waits for a line, and ends. While it waits, its processes are idle, and the process that started it
-reads their clocks. The library is imported where it is used, so that every module of hushbid can be imported
-without it.
+reads their clocks. The library is imported in functions, so that every module can be imported without it.
 """

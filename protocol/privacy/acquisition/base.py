@@ -107,10 +107,7 @@ class AcquisitionRule(ABC):
 
     @property
     def expected_points(self) -> float:
-        """Expected number of raw points handed to the curator in all rounds, if owners have enough.
-
-        One per owner and round, unless a rule overrides it.
-        """
+        """Expected raw points that the curator sees: one per owner and round, unless overridden."""
         return float(self.owners * self.rounds)
 
     def draws(self) -> tuple[Draw, ...]:

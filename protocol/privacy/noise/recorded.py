@@ -97,8 +97,6 @@ T = TypeVar("T")
 
 
 class _Ahead(Generic[T]):
-    """An iterator whose next item can be seen before it is taken."""
-
     def __init__(self, items: Iterator[T]) -> None:
         self.place = 0
         """Number of items taken."""

@@ -50,8 +50,8 @@ class SimulatedNoise:
         """Noise as `request` asks.
 
         Discrete noise is sampled from its own distribution, not rounded from a continuous one, up to
-        float64's error in the acceptance probability: enough for simulation, where figures are
-        measured; not for protection, where low bits leak (Mironov 2012).
+        float64's error in the acceptance probability: enough for simulation; not for protection, where low
+        bits leak (Mironov 2012).
         """
         match request.distribution:
             case "uniform":

@@ -1,7 +1,4 @@
-"""Until when an invitation or a key request may be used.
-
-The time is public, in UTC, and signed with the rest of the file (`SignedFile.expires`).
-"""
+"""Until when an invitation or a key request may be used: a public time in UTC, signed with the file."""
 
 from __future__ import annotations
 

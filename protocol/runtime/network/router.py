@@ -170,12 +170,10 @@ class RouterEndpoint(Closing):
         return [waiting.popleft() for _ in range(len(waiting))]
 
     def cut(self, route: bytes, why: Cut) -> bool:
-        """See `ConnectionLimits.cut`."""
         assert self._limits is not None, "set by __init__"
         return self._limits.cut(route, why)
 
     def cut_if_stalled(self, route: bytes) -> bool:
-        """See `ConnectionLimits.cut_if_stalled`."""
         assert self._limits is not None, "set by __init__"
         return self._limits.cut_if_stalled(route)
 

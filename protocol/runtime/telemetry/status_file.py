@@ -1,7 +1,6 @@
 """The status file of a party: the last state of its main loop, for health checks and for people.
 
-A party writes it (`hushbid.protocol.runtime.telemetry.vitals`); `hushbid health` and `hushbid status` read
-it. It has nothing
+A party writes it (`hushbid.protocol.runtime.telemetry.vitals`), `hushbid status` reads it. It has nothing
 private: no data, bids or scores, nor who was asked or won. This module imports little, because each health
 check starts a process.
 """

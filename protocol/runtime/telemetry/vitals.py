@@ -83,8 +83,7 @@ class Seen:
 def by_reason(reasons: type[StrEnum], counts: Mapping[str, int]) -> dict[str, int]:
     """The count of each possible reason, 0 included.
 
-    A counter of Prometheus must exist before it counts: `increase` misses the first event of one that begins
-    with it.
+    A counter of Prometheus must exist before it counts: `increase` misses its first event otherwise.
     """
     return {reason.value: counts.get(reason, 0) for reason in reasons}
 

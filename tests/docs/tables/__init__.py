@@ -1,1 +1,1 @@
-"""What follows from the code in the documents: `make docs` writes it, test_tables.py compares it."""
+"""The documents' tables that follow from the code: `make docs` writes them, test_tables.py compares."""

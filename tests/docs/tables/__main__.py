@@ -1,4 +1,4 @@
-"""Write the generated tables of all documents anew: `make docs`."""
+"""Rewrite the generated tables of all documents: `make docs`."""
 
 from __future__ import annotations
 

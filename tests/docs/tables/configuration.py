@@ -51,7 +51,7 @@ POWERS: Final = {2**63 - 1: "2^63 − 1", 2**32 - 1: "2^32 − 1"}
 
 
 def kind_of(schema: Mapping[str, Any], kinds: Mapping[str, Any]) -> str | None:
-    """What a key takes, as far as its schema (JSON Schema) says so in few words."""
+    """A key's type, as far as its JSON Schema states it in few words."""
     if "anyOf" in schema:
         some = [each for each in schema["anyOf"] if each != {"type": "null"}]
         return kind_of(some[0], kinds) if len(some) == 1 else OWN
@@ -84,7 +84,7 @@ FOLLOWS: Final = {"summary": "as `target`"}
 
 
 def shown(default: object) -> str:
-    """A default as the page has it."""
+    """A default as the page shows it."""
     if default is PydanticUndefined:
         return "required"
     if default is None:
@@ -95,7 +95,7 @@ def shown(default: object) -> str:
 
 
 def keys(model: type[BaseModel], names: Iterable[str] = (), without: Iterable[str] = ()) -> Table:
-    """Some keys of a file's table, or all: what each takes, and the default."""
+    """Some keys of a file's table, or all: each with its type and default."""
     schema = model.model_json_schema()
     rows = []
     for name in names or [name for name in model.model_fields if name not in without]:
@@ -108,7 +108,7 @@ def keys(model: type[BaseModel], names: Iterable[str] = (), without: Iterable[st
 
 
 def sections(model: type[BaseModel]) -> Table:
-    """The tables of a file, and what holds without one."""
+    """The tables of a file, and the effect of leaving each out."""
     return Table([(key, default) for key, _, default in keys(model).rows])
 
 
@@ -128,7 +128,7 @@ def variables() -> Table:
 
 
 def _verbs(command: Any) -> Iterator[Any]:
-    """A verb and those below it, as `hushbid keys` has some."""
+    """A verb and those below it, such as those of `hushbid keys`."""
     yield command
     for each in getattr(command, "commands", {}).values():
         yield from _verbs(each)
@@ -141,7 +141,7 @@ def gaussian(delta: float, *, name: str = "gaussian", releases: int = 1, **param
 
 
 def epsilon_of_sigma(name: str = "filtered-gaussian") -> Table:
-    """ε by σ/√n and δ. As the page says, it depends on σ/√n alone: shown on n = 100 releases."""
+    """ε by σ/√n and δ. As the page says, it depends on σ/√n alone: shown for n = 100 releases."""
     rows = []
     for ratio in (1, 2, 3, 5, 8, 10, 20):
         stated = [

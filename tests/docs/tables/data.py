@@ -12,7 +12,7 @@ from tests.support.public_tables import COLLECTIONS, kept_rows
 
 
 def public_tables() -> str:
-    """How many public tables came back as they were, and which were refused and why."""
+    """How many public tables survive a round trip, and which are refused and why."""
     rows = []
     for collection in COLLECTIONS:
         kept = [row for row in kept_rows() if row[0] == collection]

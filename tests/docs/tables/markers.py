@@ -1,9 +1,8 @@
-"""Where a document's generated parts stand, and how one is made anew.
+"""The places of a document's generated parts, and how each is rewritten.
 
-A part stands between ``<!-- generated: NAME -->`` and ``<!-- end -->``. Its function gives the whole text, or
-the rows of a table. Of a row it gives the cells that follow from the code, and `OWN` for those that people
-write: these, like the head, stay as the page has them. A row is known again by its first cells, so that its
-sentence goes with it when rows change places.
+A part is between ``<!-- generated: NAME -->`` and ``<!-- end -->``. Its function returns the whole text, or
+the rows of a table. A row has the cells that follow from the code, and `OWN` for those that people write:
+these, like the head, stay as they are. A row is recognised by its first cells, so its sentence moves with it.
 """
 
 from __future__ import annotations
@@ -37,17 +36,15 @@ Made: TypeAlias = Callable[[], Table | str]
 
 
 def code(name: object) -> str:
-    """A name as it is typed."""
+    """A name in backquotes."""
     return f"`{name}`"
 
 
 def codes(names: Iterable[object]) -> str:
-    """Several of them."""
     return ", ".join(map(code, names))
 
 
 def either(names: Iterable[object]) -> str:
-    """One of several."""
     *most, last = map(code, names)
     return f"{', '.join(most)} or {last}" if most else last
 
@@ -58,19 +55,19 @@ def first_cells(names: Iterable[object], *, ordered: bool = True) -> Table:
 
 
 def parts(text: str) -> dict[str, str]:
-    """The generated parts of a page as they stand there, by name."""
+    """The generated parts of a page as they are, by name."""
     found = _PART.findall(text)
     assert len(dict(found)) == len(found), "a name stands there twice"
     return dict(found)
 
 
 def written(text: str, made: dict[str, Made]) -> str:
-    """The page with its parts made anew."""
+    """The page with its parts rewritten."""
     return _PART.sub(lambda part: f"{part[1]} -->\n{renewed(part[2], made[part[1]]())}", text)
 
 
 def renewed(part: str, made: Table | str) -> str:
-    """A part as the code makes it, with the cells that are the page's own."""
+    """A part from the code, with the cells that are the page's own."""
     if isinstance(made, str):
         return made
     head, rule, *lines = part.splitlines()

@@ -21,7 +21,7 @@ _REASONS: Final = {"dropped": Drop, "ignored": Ignored, "refused": Rejection, "c
 
 
 def events(first: str | None, after: str | None) -> Table:
-    """Lines of the log from one to another, in the order in which they are declared."""
+    """Lines of the log from one to another, in order of declaration."""
     begin, end = (list(LOG_EVENTS).index(name) if name else None for name in (first, after))
     return Table(
         [
@@ -32,12 +32,12 @@ def events(first: str | None, after: str | None) -> Table:
 
 
 def reasons() -> Table:
-    """Why frames and connections come to nothing."""
+    """Why frames and connections are dropped or refused."""
     return Table([(of, code(reason)) for of, found in _REASONS.items() for reason in found], keys=2)
 
 
 def metrics() -> Table:
-    """What Prometheus is served."""
+    """The metrics that Prometheus is served."""
     labels = {name: described.label for name, described in GAUGES.items()}
     labels[ROUND_SECONDS] = "le"
     labels |= {f"{name}_total": described.label for name, described in COUNTERS.items()}

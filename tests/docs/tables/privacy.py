@@ -29,7 +29,7 @@ def bound() -> float:
 def calibrated(
     mechanism: type[GaussianRelease | FilteredGaussianRelease], releases: int, *, summary: bool = True
 ) -> Any:
-    """The mechanism that meets ε = 1 in all its releases."""
+    """The mechanism that meets ε = 1 over all its releases."""
     neighbours = Neighbours.ADD_REMOVE_ONE if summary else Neighbours.SUBSTITUTE_ONE
     setting = Setting(
         dimension=DIMENSION, releases=releases, norm_bound=bound(), delta=DELTA, starts_public=summary
@@ -38,7 +38,7 @@ def calibrated(
 
 
 def thousand_rounds() -> Any:
-    """The costs of a session of a thousand rounds that has ε = 1."""
+    """The costs of a session of a thousand rounds at ε = 1."""
     return calibrated(GaussianRelease, 1000).costs(neighbours=Neighbours.ADD_REMOVE_ONE)
 
 
@@ -62,12 +62,12 @@ def settlement() -> PrivateSettlement:
 
 
 def one_session() -> float:
-    """μ of what has ε = 1."""
+    """μ of a session at ε = 1."""
     return gaussian_mu(1.0, DELTA)
 
 
 def in_view_of_one_another(sessions: int) -> float:
-    """ε of so many sessions that have ε = 1 each, as a ledger adds them up."""
+    """ε of several sessions at ε = 1 each, as a ledger adds them up."""
     one = GaussianCost(noise_multiplier=1.0 / one_session(), count=1)
     return adaptive_epsilon([(one,)] * sessions, DELTA)
 

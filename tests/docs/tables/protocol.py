@@ -97,7 +97,7 @@ def sender_and_receiver(kind: str) -> str:
 
 
 def fields(example: BaseModel) -> Table:
-    """The fields of a message or of a part of one, with their types as far as these are plain."""
+    """The fields of a message or its part, with their types as far as these are plain."""
     model = type(example).model_fields
     kinds = {name: kind_of(name, field, getattr(example, name)) for name, field in model.items()}
     if isinstance(example, _OF_MANY):
@@ -106,7 +106,7 @@ def fields(example: BaseModel) -> Table:
 
 
 def kind_of(name: str, field: FieldInfo, value: Any) -> str | None:
-    """The type of a field; of an array the example tells the type of its numbers."""
+    """The type of a field; for an array the example shows the type of its numbers."""
     some = [each for each in get_args(field.annotation) if each is not NoneType]
     if NoneType in get_args(field.annotation):
         found = kind_of(name, FieldInfo.from_annotation(some[0]), value)
@@ -181,7 +181,7 @@ COSTS: Final[tuple[cost_kinds.Cost, ...]] = (
 
 
 def on_record() -> Table:
-    """Kinds of events and effects with their public and their private fields."""
+    """Kinds of events and effects with their public and private fields."""
     items = [example.item() for example in EXAMPLES]
     return Table([(code(item.kind), codes(item.public), codes(item.private)) for item in items])
 

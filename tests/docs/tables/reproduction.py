@@ -35,7 +35,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def shown(value: str, form: str) -> str:
-    """A figure; a dash where there is none."""
+    """A figure; a dash if there is none."""
     return f"{float(value):{form}}" if value else "–"
 
 
@@ -46,8 +46,7 @@ def purchases(name: str, setting: str, kept: Path = KEPT) -> str:
     """Every method's row of an experiment on purchases.
 
     Args:
-        name: The experiment.
-        setting: The column that tells its settings apart, besides p; empty: there is one.
+        setting: The column that distinguishes its settings, besides p; empty: there is one.
         kept: Where the rows are.
     """
     head = [
@@ -88,7 +87,7 @@ _COMPARED: Final = (("insurance", ""), ("rare", "share"), ("mnist", "gamma"))
 
 
 def compared(kept: Path = KEPT) -> list[tuple[str, str, Row, Row, Row | None]]:
-    """Ours at ε = 1, uniform and the published parameters, of every setting: name, setting, and the rows."""
+    """For every setting ours at ε = 1, uniform and the published parameters: name, setting, and the rows."""
     found = []
     for name, setting in _COMPARED:
         groups: dict[tuple[str, str], dict[tuple[str, str], Row]] = defaultdict(dict)
@@ -102,13 +101,13 @@ def compared(kept: Path = KEPT) -> list[tuple[str, str, Row, Row, Row | None]]:
 
 
 def better(ours: Row, other: Row) -> list[str]:
-    """By which figures with weights ours is the better one."""
+    """The figures with weights in which ours is better."""
     names = {"accuracy_weighted": "accuracy", "effective_points": "eff. points"}
     return [said for name, said in names.items() if float(ours[name]) > float(other[name])]
 
 
 def won(kept: Path = KEPT) -> str:
-    """Ours at ε = 1 with weights beside uniform and the published parameters with weights."""
+    """Ours at ε = 1 beside uniform and the published parameters, all with weights."""
 
     def pair(row: Row) -> str:
         return f"{float(row['accuracy_weighted']):.3f}, {float(row['effective_points']):.0f}"
@@ -152,7 +151,6 @@ def won(kept: Path = KEPT) -> str:
 
 
 def rivals(kept: Path = KEPT) -> str:
-    """Every rival's row."""
     return table(
         ["kind", "rival", "ε", "seeds", "MMD²", "weighted", "accuracy", "weighted", "eff. points"],
         (
@@ -198,7 +196,7 @@ def privacy_utility(kept: Path = KEPT) -> str:
 
 
 def scaling(kept: Path = KEPT) -> str:
-    """What the curator sees by K, and the exponent of it; a row for each rule and b."""
+    """What the curator sees by K, and its exponent; a row for each rule and b."""
     rows = rows_of("scaling", kept)
     counts = sorted({int(row["owners"]) for row in rows})
     found: dict[tuple[str, str], dict[int, Row]] = defaultdict(dict)

@@ -49,7 +49,7 @@ _RUN: Final = RunResult(
 
 
 def returned(*functions: str) -> Table:
-    """The keys of the dictionaries that functions make: to run them would take a session."""
+    """The keys of the dictionaries that functions make: running them would take a session."""
     found = []
     for function in functions:
         path, _, name = function.partition(":")
@@ -74,7 +74,7 @@ _FLAT: Final[dict[str, Figures]] = {"judgement": Judgement(), "own": OwnFigures(
 
 
 def record(kind: type[Figures]) -> Table:
-    """The fields of a record in its JSON; those that stand in one row are a record's in it."""
+    """The fields of a record in its JSON, with those of records that share its level."""
     types: dict[str, Any] = vars(kind)["__pydantic_fields__"]
     cells = [
         codes(_FLAT[name].as_json()) if name in kind.FLAT else code(field.alias or name)

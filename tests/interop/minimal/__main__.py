@@ -1,7 +1,7 @@
 """Take part in a session: ``python -m tests.interop.minimal --session F --name N --key F --data F.npz``.
 
-It keeps no transcript, so it cannot be started again; a connection that is lost is made anew.
-Exit codes: 0 the session is complete, 1 it was abandoned, 2 refused or broken, 3 the curator is gone.
+It keeps no transcript, so it cannot be restarted; it reconnects after a lost connection. Exit codes: 0 the
+session is complete, 1 it was abandoned, 2 refused or broken, 3 the curator is gone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.interop.minimal.line import Message, Party, run, signing_key
 
 
 class Owner(Party):
-    """What one owner says to each message; its key signs and opens the map, `data` is a file of points."""
+    """An owner's answer to each message; its key signs and opens the map, `data` is a file of points."""
 
     role = "owner"
 
@@ -49,7 +49,7 @@ class Owner(Party):
             self.public = self._use(session.tables["features"]["seed"])
 
     def _use(self, seed: int | bytes) -> bytes:
-        """Hash all points by the map of a seed; its digest."""
+        """Hash all points by the map of a seed; returns the map's digest."""
         feature_map = FeatureMap(self.session.tables["features"], seed)
         self._features = np.pad(feature_map.hash(self._points[:-1]), ((0, 1), (0, 0)))
         self._scored = self._features.astype(np.int64)
@@ -67,7 +67,7 @@ class Owner(Party):
         return {"kind": "commitment", "root": self._rows.root, "signature": self.sign(said)}
 
     def told(self, kind: str, message: Message) -> Message:
-        """What is said to a message of the rounds."""
+        """The answer to a message of the rounds."""
         if kind == "secret-map":
             return self._open(message["box"])
         if kind == "broadcast":
@@ -172,7 +172,6 @@ def owner(session: Session, key: nacl.signing.SigningKey, name: str, data: str) 
 
 
 def main() -> int:
-    """Run from the command line."""
     return run(owner, "name", "data", prog="minimal")[1]
 
 

@@ -1,4 +1,4 @@
-"""What whoever gets points checks of them: docs/wire.md, "Sealed points"."""
+"""The recipient's checks of points: docs/wire.md, "Sealed points"."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def root_by(node: bytes, place: int, path: list[bytes]) -> bytes:
 
 
 def root_of(opening: bytes, node: bytes) -> bytes:
-    """The root that a row's leaf leads to by what stands in front of its content; nothing beyond the tree."""
+    """The root of a row's leaf by the opening before its content; none beyond the tree."""
     place, path = int.from_bytes(opening[16:20], "big"), formats.parts(opening[20:])
     return root_by(node, place, path) if place >> len(path) == 0 else b""
 
@@ -36,7 +36,7 @@ def is_signed(key: nacl.signing.VerifyKey, said: bytes, signature: bytes) -> boo
 
 
 def owner_signed(session: Session, purchase: Mapping[str, Any]) -> bool:
-    """Whether an owner signed what is delivered of it: a point alone, or one of a batch or submission."""
+    """Whether an owner signed its delivered points: a single one, or a batch's or submission's."""
     candidate, place = purchase["candidate"], (session.identifier, purchase["owner"], purchase["bid_round"])
     handle = int(purchase["handle"][0])
     hashed = formats.hashed(candidate["box"], candidate["features"])

@@ -1,4 +1,4 @@
-"""What an owner submits for a call: docs/wire.md, "Under `tender`", for no more rows than are compared."""
+"""An owner's submission for a call: docs/wire.md, "Under `tender`", for no more rows than are compared."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Ints = npt.NDArray[np.int64]
 
 
 def aimed(mechanism: str, call: Mapping[str, Any], features: npt.NDArray[np.int16]) -> tuple[Ints, Ints]:
-    """What each row counts by, and the aim; `mechanism` is that of the target."""
+    """The vector that each row counts by, and the aim; `mechanism` is that of the target."""
     values, aim = features.astype(np.int64), call["embedding"] * 2.0**15
     if mechanism == "filtered-gaussian":
         n, total = call["seed_size"], call["seed_total"]
@@ -27,7 +27,7 @@ def aimed(mechanism: str, call: Mapping[str, Any], features: npt.NDArray[np.int1
 
 
 def chosen(values: Ints, aim: Ints, features: npt.NDArray[np.int16]) -> Iterator[int]:
-    """The rows, each the best beside those before it."""
+    """The chosen rows, each the best beside those before it."""
     left, total = set(range(len(values))), np.zeros_like(aim)
     for number in range(1, len(values) + 1):
         found = values @ (number * aim - total)

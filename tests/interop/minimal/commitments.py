@@ -12,7 +12,7 @@ from tests.interop.minimal.formats import leaf, node
 
 
 class Rows:
-    """Rows at places of their own in a tree; a node without a row below it is drawn when it is needed."""
+    """Rows at their places in a tree; a node without a row below it is drawn when it is needed."""
 
     def __init__(self, points: npt.NDArray[Any], attributes: Sequence[bytes], depth: int) -> None:
         self._depth = depth
@@ -32,7 +32,7 @@ class Rows:
         return self._nodes.setdefault((height, place), secrets.token_bytes(32))
 
     def opening(self, row: int) -> bytes:
-        """What stands in front of a row's content."""
+        """The bytes before a row's content."""
         place = self._places[row]
         path = (self._node(height, place >> height ^ 1) for height in range(self._depth))
         return self._salts[row] + place.to_bytes(4, "big") + b"".join(path)

@@ -1,8 +1,8 @@
 """Be a session's consumer: ``python -m tests.interop.minimal.consumer``, with four files as options.
 
-It buys under the rules `ask-all`, `sealed` and `tender`, with a target that is released without noise:
-another mechanism needs noise that is drawn securely. It keeps no transcript and no ledger. Written from
-docs/wire.md and docs/protocol.md. It prints one JSON object; exit codes are as in `__main__`.
+It buys under the rules `ask-all`, `sealed` and `tender`, with a target released without noise: other
+mechanisms need securely drawn noise. It keeps no transcript and no ledger. It was written from docs/wire.md
+and docs/protocol.md. It prints one JSON object; exit codes are as in `__main__`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.interop.minimal.line import Message, Party, run, signing_key
 
 
 class Consumer(Party):
-    """What a consumer says to each message; its key signs, seals the map and opens boxes."""
+    """A consumer's answer to each message; its key signs, seals the map and opens boxes."""
 
     role = "consumer"
 
@@ -83,7 +83,7 @@ class Consumer(Party):
         return bytes(Box(own, theirs).encrypt(content))  # the nonce stands before it
 
     def told(self, kind: str, message: Message) -> Message:
-        """What is said to a message of the rounds."""
+        """The answer to a message of the rounds."""
         if kind == "delivery":
             return self._take(message)
         if kind == "roots":
@@ -92,7 +92,7 @@ class Consumer(Party):
         return super().told(kind, message)
 
     def _keep(self, roots: Message) -> None:
-        """What each owner signed as the root of its rows."""
+        """Keep the root of its rows that each owner signed."""
         for at, owner in enumerate(sorted(self.session.tables["roster"]["owners"])):
             root, signature = roots["roots"][32 * at :][:32], roots["signatures"][64 * at :][:64]
             if any(signature):
@@ -119,7 +119,7 @@ class Consumer(Party):
         return {"kind": "receipt", "part": self._part, "disputed": np.packbits(bits).tobytes()}
 
     def wrong(self, purchase: Message) -> str:
-        """Why a point is disputed; nothing if it is not."""
+        """Why a point is disputed; empty if it is not."""
         candidate = purchase["candidate"]
         point = candidate.get("point")
         if self._sealed:
@@ -164,7 +164,6 @@ def consumer(session: Session, key: nacl.signing.SigningKey, **files: str) -> Co
 
 
 def main() -> int:
-    """Run from the command line."""
     party, code = run(consumer, "validation", "seed-set", prog="minimal consumer")
     assert isinstance(party, Consumer), "made above"
     said = {"outcome": party.outcome, "sold": party.sold, "disputes": party.disputes}

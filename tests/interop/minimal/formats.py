@@ -1,4 +1,4 @@
-"""The session digest, keys, frames, and what is sealed and signed: docs/wire.md and docs/configuration.md."""
+"""The session digest, keys, frames, seals and signatures: docs/wire.md and docs/configuration.md."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CODES = {np.dtype(name): code for code, name in DTYPES.items()}
 
 @dataclass(frozen=True)
 class Session:
-    """A session file with all defaults in their places, and what is in force of them."""
+    """A session file with all defaults filled in."""
 
     tables: Mapping[str, Any]
     digest: bytes
@@ -82,18 +82,17 @@ class Session:
 
     @property
     def depth(self) -> int:
-        """Of the trees by which owners commit to their rows; 0: they do not."""
+        """Depth of the trees by which owners commit to their rows; 0: they do not."""
         return int(self.tables["acquisition"].get("commitment_depth", 0))
 
     @property
     def box_bytes(self) -> int:
-        """Of a whole box."""
+        """Size of a whole box."""
         opening = 20 + 32 * self.depth if self.depth else 0
         return int(self.tables["acquisition"]["box_bytes"]) + opening + 48
 
     @property
     def version(self) -> int:
-        """Of the protocol."""
         if self.depth:
             return 4
         return 5 if self.tables["session"]["numbered"] else 2
@@ -104,14 +103,14 @@ class Session:
         return self.version > 2 or self.rule == "tender"
 
     def verify_key(self, party: str) -> nacl.signing.VerifyKey:
-        """What a party's signatures hold by."""
+        """The key that checks a party's signatures."""
         noise, roster = self.tables["noise"], self.tables["roster"]
         if noise["source"] == "simulated":
             return simulated_key(self.digest, noise["seed"], party).verify_key
         return nacl.signing.VerifyKey(z85.decode({**roster, **roster["owners"]}[party]))
 
     def sealing_key(self, party: str) -> nacl.public.PublicKey:
-        """What is sealed to a party is sealed to this key."""
+        """The key that messages to a party are sealed to."""
         return self.verify_key(party).to_curve25519_public_key()
 
 
@@ -174,7 +173,7 @@ def curve_key(text: str) -> nacl.public.PublicKey:
 
 
 def simulated_key(digest: bytes, seed: int, party: str) -> nacl.signing.SigningKey:
-    """What a party signs with where noise is simulated."""
+    """A party's signing key where noise is simulated."""
     fields = struct.pack(">32sQI", digest, seed, len(party.encode())) + party.encode()
     return nacl.signing.SigningKey(hashlib.sha256(b"hushbid simulated identity 1\0" + fields).digest())
 
@@ -206,12 +205,12 @@ def packed_array(array: npt.NDArray[Any]) -> bytes:
 
 
 def number(*values: int) -> npt.NDArray[np.int64]:
-    """An integer whose size tells something: an array of one int64; or one for each point of a batch."""
+    """An integer whose size would tell something: an array of one int64, or one for each point of a batch."""
     return np.array(values, np.int64)
 
 
 def packed(value: Any) -> bytes:
-    """A message, or the inside of a box: fields are given in the order of the page."""
+    """A message, or the inside of a box; fields are in the page's order."""
     return bytes(msgpack.packb(value, use_bin_type=True, default=_extension))
 
 
@@ -232,7 +231,7 @@ def message_of(body: bytes) -> dict[str, Any]:
 
 
 def content_of(point: npt.NDArray[Any], attributes: bytes, size: int) -> bytes:
-    """What a box holds."""
+    """A box's content."""
     pair = packed([point, attributes])
     if len(pair) + 4 > size:
         raise ValueError(f"a point takes {len(pair) + 4} bytes, and boxes hold {size}")
@@ -240,60 +239,60 @@ def content_of(point: npt.NDArray[Any], attributes: bytes, size: int) -> bytes:
 
 
 def jitter_of(session: bytes, features: npt.NDArray[np.int16]) -> int:
-    """What is behind φ of a point in its score."""
+    """The jitter of φ in a point's score."""
     drawn = hashlib.sha256(b"hushbid jitter 1\0" + session + features.astype("<i2").tobytes()).digest()
     return 16 * (sum(drawn[:12]) - 1530)
 
 
 def statement(what: str, session: bytes, owner: str, round_: int, value: int, rest: bytes) -> bytes:
-    """What an owner signs: of a number, a count or a depth, and of what stands for the rest."""
+    """An owner's signed statement: a number, a count or a depth, and a digest of the rest."""
     place = struct.pack(">QqB", round_, value, len(owner.encode())) + owner.encode()
     return b"hushbid " + what.encode() + b" 1\0" + session + place + rest
 
 
 def candidate_statement(session: bytes, owner: str, round_: int, handle: int, hashed: bytes) -> bytes:
-    """What an owner signs of a sealed point."""
+    """An owner's statement for a sealed point."""
     return statement("candidate", session, owner, round_, handle, hashed)
 
 
 def batch_statement(session: bytes, owner: str, round_: int, digests: bytes) -> bytes:
-    """What an owner signs of a batch of sealed points."""
+    """An owner's statement for a batch of sealed points."""
     return statement("batch", session, owner, round_, len(digests) // 32, digests)
 
 
 def submission_statement(session: bytes, owner: str, round_: int, digests: bytes) -> bytes:
-    """What an owner signs of a message of its submission."""
+    """An owner's statement for a message of its submission."""
     return statement("submission", session, owner, round_, *tree(parts(digests)))
 
 
 def rows_statement(session: bytes, owner: str, depth: int, root: bytes) -> bytes:
-    """What an owner signs of its rows."""
+    """An owner's statement for its rows."""
     return statement("rows", session, owner, 0, depth, root)
 
 
 def head_statement(session: bytes, party: str, head: bytes) -> bytes:
-    """What a party signs at the end."""
+    """A party's statement at the end."""
     name = party.encode()
     return b"hushbid transcript head 1\0" + session + head + struct.pack("<I", len(name)) + name
 
 
 def hashed(box: bytes, features: npt.NDArray[np.int16]) -> bytes:
-    """What stands for a box and φ in what is signed."""
+    """The digests of a box and φ in a statement."""
     return b"".join(hashlib.sha256(each).digest() for each in (box, packed_array(features)))
 
 
 def batched_digest(handle: int, hashed: bytes) -> bytes:
-    """What stands for a point of a batch in what its owner signs."""
+    """The digest of a point of a batch in its owner's statement."""
     return hashlib.sha256(b"hushbid batched 1\0" + struct.pack(">q", handle) + hashed).digest()
 
 
 def parts(whole: bytes, size: int = 32) -> list[bytes]:
-    """Its digests, or other parts of one size."""
+    """Digests, or other parts of one size."""
     return [whole[at : at + size] for at in range(0, len(whole), size)]
 
 
 def node(left: bytes, right: bytes) -> bytes:
-    """The digest above two of a tree."""
+    """The digest above two nodes of a tree."""
     return hashlib.sha256(b"hushbid node 1\0" + left + right).digest()
 
 
@@ -306,14 +305,14 @@ def tree(nodes: list[bytes]) -> tuple[int, bytes]:
 
 
 def leaf(salt: bytes, point: npt.NDArray[Any], attributes: bytes) -> bytes:
-    """What a row counts as in the tree by which its owner commits to it."""
+    """A row's leaf in the tree by which its owner commits to it."""
     row = point.astype(point.dtype.newbyteorder("<"))
     head = b"hushbid row 1\0" + row.dtype.str.encode() + b"\0" + len(row).to_bytes(4, "big")
     return hashlib.sha256(head + salt + row.tobytes() + attributes).digest()
 
 
 def box_nonce(ephemeral: bytes, consumer: nacl.public.PublicKey, number: int) -> bytes:
-    """The nonce of a box that opens under its number alone."""
+    """The nonce of a box that opens only under its number."""
     bound = ephemeral + bytes(consumer) + number.to_bytes(8, "big")
     return hashlib.blake2b(bound, digest_size=24).digest()
 
@@ -328,7 +327,7 @@ def numbered_box(
 
 
 def map_binding(session: bytes, consumer: nacl.public.PublicKey, owner: nacl.public.PublicKey) -> bytes:
-    """What stands in front of a sealed map, so that it is of no other session or party."""
+    """The bytes before a sealed map that bind it to its session and parties."""
     keys = bytes(consumer) + bytes(owner)
     return hashlib.sha256(b"hushbid box between 1\0" + keys + b"hushbid secret map 1\0" + session).digest()
 

@@ -23,7 +23,7 @@ Message: TypeAlias = Mapping[str, Any]
 
 
 class Party:
-    """What an owner and the consumer have in common; a key signs."""
+    """The common part of an owner and the consumer; a key signs."""
 
     role: str
     public: bytes | None = None
@@ -35,14 +35,14 @@ class Party:
         self.session, self.name, self._key = session, name, key
 
     def begin(self) -> Message | None:
-        """What is said once it is welcomed, unasked."""
+        """The messages after the welcome, unasked."""
 
     def told(self, kind: str, message: Message) -> Message:
-        """What is said to a message of the rounds."""
+        """The answer to a message of the rounds."""
         raise ValueError(f"a {kind} has no place here")
 
     def answer(self, message: Message) -> Message:
-        """What is said to a numbered message of the curator's."""
+        """The answer to a numbered message of the curator's."""
         if message["kind"] != "close":
             return self.told(message["kind"], message)
         self.outcome = message["outcome"]
@@ -52,7 +52,6 @@ class Party:
         return {"kind": "farewell", "head": head, "signature": self.sign(said)}
 
     def sign(self, said: bytes) -> bytes:
-        """The party's signature."""
         return self._key.sign(said).signature
 
 
@@ -80,7 +79,7 @@ class Line:
         self._socket.connect(self._address)
 
     def run(self) -> int:
-        """Take part to the end; the exit code."""
+        """Take part to the end; returns the exit code."""
         timeouts = self._session.tables["timeouts"]
         poller = zmq.Poller()
         poller.register(self._socket, zmq.POLLIN)
@@ -102,7 +101,7 @@ class Line:
         return 0 if self._party.outcome == "complete" else 1
 
     def close(self) -> None:
-        """Send what is left, and go."""
+        """Send the rest, and leave."""
         self._socket.disable_monitor()
         self._monitor.close()
         self._socket.close()
@@ -134,7 +133,7 @@ class Line:
         self._say(self._sent, answer)
 
     def _connect_anew(self) -> None:
-        """Give the connection up: somebody on the line took a frame out."""
+        """Give the connection up: somebody on the line removed a frame."""
         self._welcomed = False
         self._socket.disconnect(self._address)
         self._socket.connect(self._address)
@@ -167,9 +166,9 @@ class Line:
 
 
 def run(make: Callable[..., Party], *options: str, prog: str) -> tuple[Party, int]:
-    """Take part to the end, by the command line: the party, and the exit code.
+    """Take part to the end, by the command line; returns the party and the exit code.
 
-    A party is made of its session, its key, and what the options say besides.
+    A party is made from its session, its key, and the other options.
     """
     parser = argparse.ArgumentParser(prog=prog)
     for option in ("session", "key", *options):
@@ -188,7 +187,7 @@ def run(make: Callable[..., Party], *options: str, prog: str) -> tuple[Party, in
 
 
 def signing_key(session: Session, name: str, key: nacl.signing.SigningKey) -> nacl.signing.SigningKey:
-    """What a party signs and opens with; `key` is its own."""
+    """The key with which a party signs and opens."""
     noise = session.tables["noise"]
     simulated = noise["source"] == "simulated"
     return formats.simulated_key(session.digest, noise["seed"], name) if simulated else key

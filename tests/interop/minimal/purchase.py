@@ -1,4 +1,4 @@
-"""Which points a curator is to buy: docs/protocol.md and docs/wire.md, "Prices" and "Copies"."""
+"""The points that a curator must buy: docs/protocol.md and docs/wire.md, "Prices" and "Copies"."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.interop.minimal.formats import Session
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """A point that was handed over and holds."""
+    """A valid point that was handed over."""
 
     owner: str
     handle: int
@@ -32,7 +32,7 @@ class Entry:
 
 
 class Choice:
-    """One choice among points of the owners that are present."""
+    """One choice among points of present owners."""
 
     def __init__(self, session: Session, left: list[Entry]) -> None:
         self.session, self.left = session, left
@@ -47,11 +47,11 @@ class Choice:
         self._room = Counter(dict.fromkeys(owners, len(left)) | wishes.get("caps", {}))
 
     def name(self, entry: Entry) -> tuple[Any, ...]:
-        """What is bought with a point: where copies count once, all of them."""
+        """The points bought together: where copies count once, all copies."""
         return (entry.phi, entry.copy) if self._distinct else (entry.owner, entry.handle)
 
     def best(self, scores: Mapping[Entry, int], room: int) -> list[Entry]:
-        """Those that score best, in rounds; caps are kept by turns."""
+        """The best scores, in rounds; turns keep caps."""
         bought: list[Entry] = []
         while self.left and len(bought) < room:
             first = min(self.left, key=lambda entry: self._key(scores[entry], entry))
@@ -59,7 +59,7 @@ class Choice:
         return bought
 
     def together(self, target: Mapping[str, Any]) -> list[Entry]:
-        """Those that are best together, in a tender, within prices, budget and caps."""
+        """The points that are best together, in a tender, within prices, budget and caps."""
         told = {**target, "embedding": target.get("finer", target["embedding"])}
         mechanism = self.session.tables["target"]["mechanism"]
         if not self.left:
@@ -86,7 +86,7 @@ class Choice:
         return self._prices.get(entry.owner, Fraction(1))
 
     def _key(self, gain: int, entry: Entry) -> tuple[Any, ...]:
-        """The order of points, the best first: by gain per price, where no price makes harm worth buying."""
+        """The order of points, best first: by gain per price; no price makes harm worth buying."""
         worth = (0, -gain / self._price(entry)) if gain >= 0 else (1, Fraction(-gain))
         return (*worth, entry.phi, entry.copy if self._distinct else self._ranks[entry.owner])
 
@@ -107,7 +107,7 @@ class Choice:
         return entry
 
     def _for_sale(self) -> list[Entry]:
-        """Points of owners that may still sell; of copies those of the cheapest."""
+        """Points of owners that may still sell; among copies, those of the cheapest."""
         least: dict[tuple[Any, ...], Fraction] = {}
         there = [entry for entry in self.left if self._room[entry.owner] > 0]
         for entry in there:
@@ -115,7 +115,7 @@ class Choice:
         return [entry for entry in there if self._price(entry) == least[self.name(entry)]]
 
     def _cheapest(self) -> list[Fraction]:
-        """The prices of all that can be bought, in their order: a point counts once, and caps hold."""
+        """The sorted prices of all purchasable points: each counts once, and caps hold."""
         first = {self.name(entry): entry for entry in sorted(self._for_sale(), key=self._rank, reverse=True)}
         supply = Counter(entry.owner for entry in first.values())
         kept = {entry.owner: self._price(entry) for entry in first.values()}
@@ -136,7 +136,7 @@ class Choice:
         return number
 
     def _offered(self, more: int) -> list[Entry]:
-        """Points after which there is money for the others of so many, if these are the cheapest."""
+        """Points after whose purchase the cheapest others can still be paid."""
         sale = self._for_sale()
         if more <= 0:
             return []

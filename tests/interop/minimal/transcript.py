@@ -17,7 +17,7 @@ from tests.interop.minimal.formats import DTYPES
 
 
 class Wrong(Exception):
-    """What does not hold in a file, and where."""
+    """A fault in a file, and its place."""
 
 
 class Item(NamedTuple):

@@ -1,9 +1,9 @@
 """Recompute a session from its parties' transcripts: ``python -m tests.interop.minimal.verifier FILES``.
 
-Of each file: chain, commitments, the session's digest, numbered frames, signed heads. Of the curator's
-under `sealed`, `ask-all` and `tender` also owners' signatures, scores, and which points were to be bought. Of
-several files: that each frame that one received the other sent. Written from docs/transcript-format.md,
-docs/wire.md and docs/protocol.md. Exit codes: 0 all holds, 1 something does not.
+It checks each file's chain, commitments, session digest, numbered frames and signed heads. For the curator's
+file under `sealed`, `ask-all` and `tender` it also checks owners' signatures, scores, and which points were
+due. For several files it checks that each received frame was sent. It was written from
+docs/transcript-format.md, docs/wire.md and docs/protocol.md. Exit codes: 0 all holds, 1 something does not.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def frames_of(transcript: Transcript) -> Iterator[Frame]:
 
 
 def session_of(transcript: Transcript) -> Session:
-    """The session of the first event; its digest has to be the header's."""
+    """The session of the first event, whose digest must be the header's."""
     started = transcript.records[0].items[0]
     tables = {name: dict(table) for name, table in started.public["configuration"].items()}
     for name, seed in started.private["seeds"].items():
@@ -70,7 +70,7 @@ def session_of(transcript: Transcript) -> Session:
 
 
 def check_links(transcript: Transcript) -> None:
-    """Numbered frames follow one another; what is sent again is the same."""
+    """Check that numbered frames follow one another, and that resent ones are the same."""
     last: Counter[tuple[bool, str]] = Counter()
     sent: dict[tuple[str, int], bytes] = {}
     for frame in frames_of(transcript):
@@ -88,7 +88,7 @@ def check_links(transcript: Transcript) -> None:
 
 
 def check_heads(transcript: Transcript, session: Session) -> dict[str, bytes]:
-    """The heads that were signed, by party: the file's own, and those that it received."""
+    """The signed heads by party: the file's own, and received ones."""
     found = {}
     for record in transcript.records:
         for item in record.items:
@@ -117,7 +117,7 @@ def _check_head(
 
 
 def compare(one: Transcript, other: Transcript) -> int:
-    """Check that what each of two received the other sent; the number of such frames."""
+    """Check that each of two files sent what the other received; returns the number of such frames."""
     count = 0
     for receiver, sender in ((one, other), (other, one)):
         sent = {
@@ -134,7 +134,7 @@ def compare(one: Transcript, other: Transcript) -> int:
 
 
 class Books:
-    """What a curator has to buy, by its own record."""
+    """The points that a curator must buy, by its own record."""
 
     def __init__(self, transcript: Transcript, session: Session) -> None:
         self.transcript, self.session = transcript, session
@@ -210,7 +210,7 @@ class Books:
     def _signed(
         self, owner: str, said: Mapping[str, Any], candidates: Mapping[str, Any], handles: Any, rows: Any
     ) -> bool:
-        """Whether an owner signed its points; of a box the record has SHA-256."""
+        """Whether an owner signed its points; the record has SHA-256 of each box."""
         if self.session.rule not in formats.SEALED or said.get("exhausted"):
             return True
         place, key = (self.session.identifier, owner, said["round"]), self.session.verify_key(owner)
@@ -227,7 +227,7 @@ class Books:
         return is_signed(key, statement(*place, digests), candidates["signature"])
 
     def _decided(self, number: int) -> list[Purchase]:
-        """What was to be bought of the owners that answered in full and have handed over nothing wrong."""
+        """The points due, of owners that answered in full and handed over nothing wrong."""
         table = self._table
         due = -(-table["submission"] // table["batch"]) if self.session.rule == "tender" else 1
         there = {owner for owner in self.owners if self._bids[owner].count(number) == due} - self.faulty
@@ -271,7 +271,6 @@ def verify(paths: list[Path]) -> list[str]:
 
 
 def main() -> int:
-    """Run from the command line."""
     try:
         print("\n".join(verify([Path(name) for name in sys.argv[1:]])))
     except Wrong as error:

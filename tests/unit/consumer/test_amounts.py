@@ -1,4 +1,4 @@
-"""Labels that are amounts, as of a regression: no class is got right, and no share is told."""
+"""Labels that are amounts, as in a regression: there is no accuracy, and no class share."""
 
 import warnings
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The consumer: one release of its target out, the chosen points in, disputes where they do not match."""
+"""The consumer: one release of its target, the chosen points received, disputes where they do not match."""
 
 from __future__ import annotations
 
@@ -372,7 +372,7 @@ def checked_by(numerics: ConsumerNumerics, *points: Points, last: bool) -> Purch
 
 
 def test_the_last_part_is_checked_with_the_distance_of_all_that_was_delivered() -> None:
-    """MMD² against D_v by the exact kernel, of the first 1, 2, … points, as an evaluation has it."""
+    """MMD² against D_v by the exact kernel, of the first 1, 2, … points, as in an evaluation."""
     session = open_session(session_file(owners=names(2), points=3, columns=3, dimension=8))
     rng = np.random.default_rng(0)
     validation, points = rng.random((7, 3)), rng.random((3, 3))
@@ -405,7 +405,7 @@ def test_points_too_far_out_to_be_compared_end_nobody() -> None:
 
 
 def test_points_of_other_number_types_and_without_features_are_hashed_all_the_same() -> None:
-    """What an owner sends is its own choice: no point of its may end the party that checks it."""
+    """An owner can send anything: no point of its may end the party that checks it."""
     points = [
         np.full(DIMENSION, 0.5),
         np.full(DIMENSION, 1e308),
@@ -422,7 +422,7 @@ def test_points_of_other_number_types_and_without_features_are_hashed_all_the_sa
 
 @pytest.mark.parametrize("value", [1.0 + 2.0**-52, -5e-324, 1e160, -1e308, 1e308])
 def test_a_point_outside_of_the_public_bounds_has_no_features_and_is_disputed(value: float) -> None:
-    """One far away makes every figure of a delivery meaningless, though its φ is what its owner says."""
+    """A far point spoils every figure of a delivery, though its φ is what its owner says."""
     far = np.full(DIMENSION, 0.5)
     far[1] = value
     claimed = MAP.hash(far[None]) if abs(value) < 1e200 else MAP.hash(np.zeros((1, DIMENSION)))

@@ -1,4 +1,4 @@
-"""The consumer of a blind session weighs, opens what was chosen in the round, and voids what is a lie."""
+"""The consumer of a blind session weighs, opens the choice in its round, and voids lies."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ EPHEMERAL = bytes(range(32))
 
 
 class Bench:
-    """A consumer's machine, with a test in the place of its numerics and of the curator."""
+    """A consumer's machine, with a test in place of its numerics and of the curator."""
 
     def __init__(self, **changes: Any) -> None:
         self.session = blind_session(**changes)
@@ -91,18 +91,18 @@ class Bench:
         return caught.value
 
     def release(self) -> None:
-        """The target is released, and noise drawn if there is any."""
+        """Release the target, and draw noise if there is any."""
         zeros = np.zeros(DIMENSION)
         maps = bytes(limits.MAP_BOX_BYTES * len(OWNERS))
         self.feed(TargetReleased(zeros, 3, zeros.astype(np.int64), 2, b"", maps, "none", ()))
 
     def weigh(self) -> None:
-        """The weight of the round under way is computed and sealed."""
+        """Compute and seal the current round's weight."""
         self.feed(WeightsComputed(self.machine.round, W))
         self.feed(WeightSealed(self.machine.round, b"a box", bytes(64)))
 
     def waiting(self) -> Bench:
-        """Until the first award is due."""
+        """Go on until the first award is due."""
         self.release()
         self.weigh()
         return self
@@ -127,7 +127,7 @@ class Bench:
         return award_of(*purchases, number=self.machine.round if number is None else number)
 
     def bought(self, *entries: Delivered) -> tuple[Effect, ...]:
-        """The award under way was checked, with these findings."""
+        """Check the current award, with these findings."""
         last = self.machine.round == self.session.rounds
         return self.feed(PurchasesChecked(entries, np.zeros(len(self.machine.delivered)) if last else None))
 
@@ -137,7 +137,7 @@ class Bench:
 
 
 def found(owner: str, number: int, dispute: str = "") -> Delivered:
-    """A point that was opened."""
+    """An opened point."""
     row = np.tile(corners()[0], 2)
     return Delivered(owner, number, candidate_of(row), dispute)
 

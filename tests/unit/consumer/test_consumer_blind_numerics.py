@@ -1,4 +1,4 @@
-"""What the blind consumer's numerics make and find: broadcasts, awarded boxes, the account."""
+"""The blind consumer's numerics: broadcasts, findings in awarded boxes, and the account."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_an_honest_point_is_opened_and_has_its_features_from_the_consumer(consum
 def signed(
     consumer: Consumer, box: bytes, score: bytes, *, owner: str = A, signer: str = A, number: int = 1
 ) -> BlindPurchase:
-    """A box as its owner would have bid it, under number 1, with a signature over it."""
+    """A box as its owner would have bid it, under number 1, with a signature."""
     session = consumer.session
     digests = [blind_digest(1, box), bytes(32)]
     statement = blind_bid_statement(session.identifier, owner, number, digests)

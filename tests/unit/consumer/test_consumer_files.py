@@ -1,4 +1,4 @@
-"""What a consumer's options result in: with its private file, and with an invitation alone."""
+"""The files that a consumer's options result in: with its private file, and with an invitation alone."""
 
 from __future__ import annotations
 

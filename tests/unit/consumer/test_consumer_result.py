@@ -1,4 +1,4 @@
-"""What `hushbid consumer` prints at the end of a session, for people."""
+"""The output of `hushbid consumer` for people at the end of a session."""
 
 from __future__ import annotations
 

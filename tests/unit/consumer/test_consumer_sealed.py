@@ -1,4 +1,4 @@
-"""The consumer of a sealed session draws the map, opens boxes, and disputes what is not as it should be."""
+"""The consumer of a sealed session draws the map, opens boxes, and disputes mismatches."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def consumer() -> Consumer:
 
 
 def resealed(consumer: Consumer, content: bytes, scored: Scored, *, signer: str = A) -> Purchase:
-    """What owner A would have delivered of that content: a box that opens, and a signature over it."""
+    """Owner A's delivery of that content: a box that opens, and a signature over it."""
     session = consumer.session
     candidate = scored.handed
     assert isinstance(candidate, SealedCandidate)

@@ -1,4 +1,4 @@
-"""How a purchase went: that it moved away from the target, and which rounds brought nothing."""
+"""The course of a purchase: that it moved away from the target, and which rounds brought nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A consumer counts what sellers did wrong once, however many points it concerns."""
+"""A consumer counts a seller's fault once, however many points it concerns."""
 
 from __future__ import annotations
 

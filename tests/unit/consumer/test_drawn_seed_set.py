@@ -1,4 +1,4 @@
-"""A seed set that is drawn: within the bounds, of D_v's number type, and the same after a restart."""
+"""A drawn seed set: within the bounds, of D_v's number type, and the same after a restart."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def test_another_number_of_points_than_were_drawn_is_refused(tmp_path: Path) -> 
 
 
 def test_what_was_drawn_for_another_session_is_not_taken(tmp_path: Path) -> None:
-    """Noise of a seed draws what anybody can draw again: no secure session may have that."""
+    """Seeded noise can be drawn again by anybody: no secure session may use it."""
     file, guessed, secure = file_of(tmp_path, seed_points=20), session_of("simulated"), session_of("secure")
     known = consumer_seed_set(guessed, file, VALIDATION)
     looked_at = consumer_seed_set(secure, file, VALIDATION, when_missing="draw")

@@ -1,4 +1,4 @@
-"""Labels in the weights: the kernel that is added, and MMD² that stays one of features."""
+"""Labels in the weights: the added kernel, and MMD² that remains one of features."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def part(labels: Any, wanted: Any, strength: float = 0.6) -> LabelPart:
 
 
 def similar(mine: list[Any], theirs: list[Any], width: float | None = None) -> npt.NDArray[np.float64]:
-    """The similarity of every pair, as the module has it."""
+    """The module's similarity of every pair."""
 
     def one(first: Any, second: Any) -> float:
         if first is None or second is None:

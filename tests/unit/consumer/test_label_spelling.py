@@ -1,4 +1,4 @@
-"""An accuracy of 0 that comes of how labels are written is said to."""
+"""An accuracy of 0 that comes from the labels' spelling is explained."""
 
 from __future__ import annotations
 

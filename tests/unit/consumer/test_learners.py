@@ -67,7 +67,7 @@ def test_the_unit_of_amounts_does_not_matter() -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_how_wide_the_bounds_are_does_not_matter(model: str) -> None:
-    """Bounds thirty times as wide on one column, and ten times on all, leave a model what it is."""
+    """Bounds thirty times as wide on one column, and ten times on all, do not change a model."""
     wide = 0.45 + 0.1 * POINTS * np.array([1.0, 1.0, 1.0 / 30.0, 1.0])
     for amounts, labels in ((False, CLASSES), (True, AMOUNTS)):
         near, far = (made(model, amounts=amounts).learn(points, labels) for points in (POINTS, wide))
@@ -82,7 +82,7 @@ def test_a_linear_model_learns_columns_that_fill_a_tenth_of_their_bounds() -> No
 
 
 def test_a_column_that_hardly_varies_counts_for_little() -> None:
-    """A pixel that is set in one of few rows is no evidence: where it is set elsewhere, little changes."""
+    """A pixel that is set in one of few rows is no evidence: set elsewhere, it changes little."""
     points, other = POINTS.copy(), POINTS.copy()
     points[:, 3] = other[:, 3] = 0.0
     points[np.flatnonzero(CLASSES)[0], 3] = 0.01

@@ -1,4 +1,4 @@
-"""Matching weights: the least that there is, by another solver; what the certificate is worth; bad input."""
+"""Matching weights: the minimum by another solver, the certificate's worth, and bad input."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SIZES = {"few": (2_000, 6_000), "many": (0, 6_000), "more than fit into memory":
 
 @pytest.fixture(params=SIZES)
 def any_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each way in which points are weighed, whatever their number is."""
+    """Each way of weighing points, whatever their number."""
     few, held = SIZES[request.param]
     monkeypatch.setattr(matching, "_FEW", few)
     monkeypatch.setattr(matching, "_HELD", held)
@@ -37,7 +37,7 @@ def sets(points: int, wanted: int, seed: int = 0) -> tuple[Points, Points]:
 
 
 def distance(weights: Points, points: Points, wanted: Points) -> float:
-    """MMD² written out."""
+    """MMD² by its definition."""
     within = weights @ kernel_matrix(points, GAMMA) @ weights
     cross = weights @ kernel_means(points, wanted, GAMMA)
     return float(within - 2.0 * cross + kernel_means(wanted, wanted, GAMMA).mean())
@@ -48,7 +48,7 @@ def objective(weights: Points, points: Points, wanted: Points, ridge: float) -> 
 
 
 def least(points: Points, wanted: Points, ridge: float) -> float:
-    """By SciPy's SLSQP, which knows nothing of projections."""
+    """The minimum by SciPy's SLSQP, which knows nothing of projections."""
     count = len(points)
     found = minimize(
         objective,
@@ -78,7 +78,7 @@ def test_no_other_solver_finds_less(ridge: float, seed: int) -> None:
 
 
 def test_the_gap_bounds_how_far_any_weights_are_from_the_least(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also those of steps that were cut short: then it is large, and true."""
+    """Also after steps that were cut short: then it is large, and true."""
     points, wanted = sets(60, 80)
     best = objective(match(points, wanted, GAMMA, ridge=0.0).weights, points, wanted, 0.0)
     for steps in (1, 3, 10):
@@ -104,7 +104,7 @@ def test_weights_bring_points_nearer_and_a_ridge_keeps_them_even() -> None:
 
 @pytest.mark.usefixtures("any_size")
 def test_a_kernel_matrix_that_is_singular_is_no_obstacle() -> None:
-    """Copies of a point share its weight: how, is for the ridge to say."""
+    """Copies of a point share its weight; the ridge decides how."""
     points, wanted = sets(20, 40)
     once = match(points, wanted, GAMMA, ridge=0.0)
     thrice = match(np.tile(points, (3, 1)), wanted, GAMMA, ridge=0.0)
@@ -257,7 +257,7 @@ def test_many_points_are_weighed_without_the_kernel_of_all_pairs() -> None:
 @pytest.mark.usefixtures("any_size")
 @pytest.mark.parametrize("apart", [0.0, 1e-6])
 def test_points_that_repeat_are_weighed_without_a_ridge(apart: float) -> None:
-    """The least is not one point then, and Newton's steps on the dual of a small rest lead nowhere."""
+    """The minimum is then not unique, and Newton's steps on the dual of a small rest lead nowhere."""
     rng = np.random.default_rng(5)
     points = np.repeat(rng.random((12, 3)), 50, axis=0) + apart * rng.standard_normal((600, 3))
     found = match(points, rng.random((90, 3)), GAMMA, ridge=0.0)

@@ -1,4 +1,4 @@
-"""Whether a model gets better: figures with and without a purchase, and what is said of them."""
+"""Whether a model gets better: figures with and without a purchase, and the sentences about them."""
 
 from __future__ import annotations
 
@@ -264,7 +264,7 @@ def test_what_is_worse_is_said_loudly() -> None:
 
 
 def test_points_have_training_weights_where_no_model_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of mean 1 alone; beside own rows their effective points."""
+    """Alone they have mean 1; beside own rows they sum to their effective points."""
     half = [label if row % 2 else None for row, label in enumerate(BOUGHT[1])]
 
     def total(own: Any, labels: Any) -> float:

@@ -1,4 +1,4 @@
-"""What the consumer tells by itself: exact parts of owners, baselines without a purchase, label shares."""
+"""The consumer's own figures: exact parts of owners, baselines without a purchase, label shares."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def figures(
 
 @pytest.fixture(scope="module")
 def of_all() -> OwnFigures:
-    """What is told of the whole delivery."""
+    """The figures of the whole delivery."""
     return figures()
 
 
@@ -118,7 +118,7 @@ def test_many_are_left_out_without_weights_alone(limit: str, monkeypatch: pytest
 
 
 def test_baselines_are_of_the_test_points(of_all: OwnFigures) -> None:
-    """Of 50 test points 25 are 3s, as most bought points are; the model learns of 3s and 4s."""
+    """Of 50 test points 25 are 3s, like most bought points; the model learns 3s and 4s."""
     assert of_all.baselines.majority is not None
     assert (of_all.baselines.majority.label, of_all.baselines.majority.accuracy) == (3, 0.5)
     assert of_all.baselines.majority.accuracy_interval == wilson_interval(0.5, 50)

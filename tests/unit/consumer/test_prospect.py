@@ -1,4 +1,4 @@
-"""What own rows tell of a purchase before it: whether the model will get better, and why."""
+"""What own rows tell about a purchase beforehand: whether the model will get better, and why."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def test_disputed_points_are_not_kept(tmp_path: Path) -> None:
 
 
 def test_a_point_that_cannot_be_read_is_neither_kept_nor_judged(tmp_path: Path) -> None:
-    """Its box did not open: there is nothing to keep, and the others are kept and judged as ever."""
+    """Its box did not open: nothing is kept, and the others are kept and judged as ever."""
     lost = Delivered("owner-1", 9, None, "the box does not open")
     held = bought([packed(7, "a"), packed(8, "b")])
     path = tmp_path / "delivered.npz"

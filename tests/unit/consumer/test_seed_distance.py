@@ -1,4 +1,4 @@
-"""How far the seed set lies from D_v, beside what chance gives."""
+"""The distance of the seed set from D_v, beside its distance by chance."""
 
 from __future__ import annotations
 

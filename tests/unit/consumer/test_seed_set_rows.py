@@ -1,4 +1,4 @@
-"""D_v and the public seed set, whose sum goes out without noise, share no row that was not declared."""
+"""D_v and the public seed set, whose sum has no noise, share no undeclared row."""
 
 from __future__ import annotations
 

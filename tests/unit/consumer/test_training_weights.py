@@ -1,4 +1,4 @@
-"""What bought points weigh beside own rows: candidates, folds, and a choice that own rows make."""
+"""The weights of bought points beside own rows: candidates, folds, and a choice by own rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def made(*, amounts: bool = False) -> Learner:
 
 
 def rows(count: int, *, turned: bool = False) -> Labelled:
-    """Points whose class is told by their first column; `turned`: the other way round."""
+    """Points whose class shows in their first column; `turned`: the other way round."""
     points = RNG.random((count, 3))
     return Labelled(points, ((points[:, 0] > 0.5) != turned).astype(np.int64))
 
@@ -89,7 +89,7 @@ def test_amounts_are_chosen_by_squared_errors() -> None:
 
 
 def test_a_row_has_no_part_in_the_choice_that_it_is_judged_by() -> None:
-    """Of two shares each is best on its own fold: judged by the other folds, none profits from it."""
+    """Two shares are each best on their own fold: judged by the other folds, none profits."""
     found = tuple(Share("plain", float(total), np.empty(0)) for total in (1, 2))
     fold = np.repeat([0, 1], 10)
     losses = np.array([np.where(fold == 0, 0.0, 1.0), np.where(fold == 1, 0.0, 1.0)])

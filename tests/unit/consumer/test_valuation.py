@@ -1,4 +1,4 @@
-"""What owners' points are worth by exact kernels, against brute force over coalitions and orders."""
+"""The worth of owners' points by exact kernels, against brute force over coalitions and orders."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def game(owners: int) -> PurchaseGame:
 
 
 def test_sampled_values_are_within_their_error_and_add_up() -> None:
-    """Of 4 + 8 values none is off by five standard errors but once in 10⁵ such tests."""
+    """One of the 4 + 8 values is off by five standard errors once in 10⁵ such tests."""
     for owners in (4, 8):
         purchase = game(owners)
         exact = exact_shapley(purchase.worth, owners)
@@ -101,7 +101,7 @@ def test_sampled_values_are_within_their_error_and_add_up() -> None:
 
 
 def test_a_sample_that_leaves_orders_out_is_caught() -> None:
-    """A control: orders that all begin with the same owner give values far outside of their error."""
+    """A control: orders that all begin with one owner give values far outside of their error."""
 
     class Biased:
         def permutation(self, owners: int) -> npt.NDArray[np.intp]:

@@ -1,4 +1,4 @@
-"""Rounds that buy several points: what the curator takes, refuses, and counts."""
+"""Rounds that buy several points: what the curator accepts, refuses, and counts."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def test_an_absent_owners_pool_is_withheld_and_comes_back_with_it() -> None:
 
 
 def test_an_owner_that_is_lost_is_waited_for_a_short_while() -> None:
-    """It may have crashed, and go on where it was: a round that went on without it would be another one."""
+    """It may have crashed and may resume: without it the round would be another one."""
     bench = bidding(owners=2)
     bid(bench, A, BEST)
     before = bench.now
@@ -150,7 +150,7 @@ def test_the_time_of_a_round_ends_the_wait_for_a_lost_owner_too() -> None:
 
 
 def test_an_owner_that_was_refused_is_not_waited_for() -> None:
-    """What it did does not change with a new connection."""
+    """A new connection does not undo its breach."""
     bench = bidding(owners=2)
     bid(bench, A, BEST)
     bench.offend(B, bench.no_bid(3))
@@ -338,7 +338,7 @@ def test_when_the_best_bidder_fails_the_next_one_is_asked(rule: str, trouble: st
 
 
 class _Coins:
-    """Coins that never ask, but where the probability is 1."""
+    """Coins that never ask, unless the probability is 1."""
 
     def random(self, size: int) -> np.ndarray[Any, np.dtype[np.float64]]:
         return np.full(size, 1.0 - 2.0**-53)

@@ -1,4 +1,4 @@
-"""The blind curator passes on what it cannot read, orders masked scores, and awards boxes in the round."""
+"""The blind curator forwards what it cannot read, orders masked scores, and awards boxes in the round."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def bench_of(*, owners: int = 3, points: int = 3, **options: Any) -> BlindBench:
 
 
 def bidding(**options: Any) -> BlindBench:
-    """A session in which round 1's broadcast is out."""
+    """A session in which round 1's broadcast was sent."""
     bench = bench_of(**options)
     bench.enrol()
     bench.open_round()
@@ -75,7 +75,7 @@ def account_of(bench: BlindBench, signer: str = CONSUMER, /, **changes: Any) -> 
 
 @pytest.mark.parametrize("peer", [A, CONSUMER])
 def test_who_speaks_the_older_version_alone_is_refused_by_name(peer: str) -> None:
-    """Not by a parse error: it is told the rule, and both versions, on its own connection."""
+    """The refusal is no parse error: it names the rule and both versions, on the peer's own connection."""
     bench = bench_of()
     bench.step(Started())
     offence = bench.offend(peer, bench.hello(peer, versions=(PROTOCOL_VERSION,)))
@@ -102,7 +102,7 @@ def test_who_speaks_the_blind_version_alone_is_refused_under_other_rules() -> No
 
 
 def greeted() -> BlindBench:
-    """The consumer and all owners said hello."""
+    """A session in which the consumer and all owners said hello."""
     bench = bench_of()
     bench.step(Started())
     for peer in (CONSUMER, *bench.session.owners):
@@ -174,7 +174,7 @@ BROADCASTS: dict[str, tuple[Callable[[BlindBench], SealedBroadcast], Offence]] =
 
 @pytest.mark.parametrize("what", BROADCASTS)
 def test_a_broadcast_of_another_round_or_length_ends_the_session(what: str) -> None:
-    """Its length would tell of what is in it. It is the consumer's breach, as a target's is."""
+    """Its length would reveal its content. It is the consumer's breach, like a target's."""
     make, offence = BROADCASTS[what]
     bench = bench_of()
     bench.enrol()
@@ -227,7 +227,7 @@ def of_round_2(bench: BlindBench) -> BlindBid:
 
 
 def resized(part: str, by: int) -> Callable[[BlindBench], BlindBid]:
-    """An honest bid with bytes too many, or too few, in one of its parts."""
+    """An honest bid with too many or too few bytes in one of its parts."""
 
     def make(bench: BlindBench) -> BlindBid:
         bid = bench.blind_bid(A, 5, 4)
@@ -343,7 +343,7 @@ def test_an_owner_with_a_fault_stays_out_and_its_earlier_boxes_with_it() -> None
 
 
 def test_where_every_bid_is_forged_nothing_is_bought_and_the_round_is_over() -> None:
-    """What owners do must not end the session: the award has no boxes, and the consumer goes on."""
+    """Owners must not be able to end the session: the award has no boxes, and the consumer goes on."""
     bench = bidding(owners=2, points=2)
     bench.say(A, bench.blind_bid(A, 9, signer=B))
     bench.say(B, bench.blind_bid(B, 9, signer=A))

@@ -1,4 +1,4 @@
-"""The curator gathers what owners commit to before any of them has the map."""
+"""The curator gathers owners' commitments before any owner has the map."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def mapped(bench: CuratorBench) -> list[str]:
 
 
 def roots(bench: CuratorBench) -> dict[str, Commitment] | None:
-    """What the consumer was told; None: nothing yet."""
+    """The roots that the consumer was told; None: nothing yet."""
     found = [each for each in bench.inbox.get(CONSUMER, ()) if isinstance(each, Roots)]
     assert len(found) < 2
     return found[0].of(names(3)) if found else None
@@ -128,7 +128,7 @@ def test_without_the_consumer_nothing_is_gathered() -> None:
 
 
 def test_a_session_that_was_given_up_gathers_nothing() -> None:
-    """A consumer that is told then would charge its data for nothing."""
+    """A consumer that was told then would charge its data for nothing."""
     bench = bench_of(min_owners=2)
     hello(bench, CONSUMER, A, B, C)
     bench.fire("enrolment")

@@ -1,4 +1,4 @@
-"""Which connection of a peer the curator listens to, and what a flood comes to."""
+"""Which connection of a peer the curator listens to, and the effect of a flood."""
 
 from __future__ import annotations
 

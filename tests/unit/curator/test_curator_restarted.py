@@ -1,4 +1,4 @@
-"""A curator that starts again in the middle of a session: who was there is waited for, nothing is lost."""
+"""A curator restarted in the middle of a session waits for those who were there, and loses nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.curator_rounds import (
 
 
 def back(bench: CuratorBench, *peers: str) -> None:
-    """Peers say hello on a new connection."""
+    """Let peers say hello on a new connection."""
     for peer in peers:
         bench.say(peer, bench.hello(peer))
 
@@ -110,7 +110,7 @@ TIMERS = {
 
 
 def in_phase(phase: str) -> CuratorBench:
-    """A session that has come so far."""
+    """A session brought to that phase."""
     if phase == "enrolling":
         bench = bench_of(owners=2)
         bench.enrol([A])
@@ -146,7 +146,7 @@ def test_what_is_due_gets_its_time_anew(phase: str) -> None:
 
 
 def test_a_pause_is_over_with_the_session() -> None:
-    """Given up for want of owners, and started again while it closes: it has paused, and is not any more."""
+    """Given up for want of owners, and restarted while it closes: it has paused, and no longer is."""
     bench = in_phase("paused")
     bench.fire("pause")
     assert bench.machine.phase == "closing"

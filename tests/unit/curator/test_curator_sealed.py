@@ -1,4 +1,4 @@
-"""The curator of a sealed session passes maps on, pools what it cannot read, and destroys it in the end."""
+"""The curator of a sealed session forwards maps, pools what it cannot read, and destroys it in the end."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ MAPS = b"".join(bytes([number]) * limits.MAP_BOX_BYTES for number in (1, 2, 3))
 
 
 def enrolling(**options: Any) -> CuratorBench:
-    """A sealed session whose consumer and owners said hello; the consumer's target is not there."""
+    """A sealed session whose consumer and owners said hello, before the consumer's target."""
     bench = bench_of("sealed", **options)
     bench.step(Started())
     for peer in (CONSUMER, *bench.session.owners):
@@ -199,7 +199,7 @@ def sealed_of(bench: CuratorBench, row: int, **changes: Any) -> SealedCandidate:
 
 @pytest.mark.parametrize("extra", [-1, 1])
 def test_a_box_of_another_length_than_the_sessions_is_refused(extra: int) -> None:
-    """Its size would tell of what is in it."""
+    """Its size would reveal its content."""
     bench = bidding("sealed", owners=2)
     bid(bench, B, SECOND)
     box = bytes(len(sealed_of(bench, BEST).box) + extra)
@@ -272,7 +272,7 @@ def test_the_curator_is_handed_no_raw_point() -> None:
 
 
 def test_a_signature_is_checked_with_the_owners_own_key_and_over_the_place_of_the_bid() -> None:
-    """By the numerics, with real keys: the machine's tests above take their word."""
+    """By the numerics, with real keys: the machine's tests above trust them."""
     session = open_session(session_file(owners=names(2), points=3, rule="sealed"))
     _, numerics = curator_party(session, noise=SimulatedNoise(1, CURATOR))
     blank = sealed_candidate_of(CORNERS[BEST], session)
@@ -343,7 +343,7 @@ def delivered(rule: str = "sealed") -> CuratorBench:
 
 
 def held(machine: CuratorMachine) -> int:
-    """Candidates in the pool that are still there."""
+    """Candidates that are still in the pool."""
     return sum(point is not None for point in machine.selection.pooled)
 
 
@@ -433,7 +433,7 @@ def test_open_points_have_no_boxes_to_destroy() -> None:
 
 @pytest.mark.parametrize(("rule", "before"), [("sealed", CheckCandidates(())), ("blind", CheckBids(()))])
 def test_the_numerics_have_the_boxes_file_destroyed(rule: str, before: Computation) -> None:
-    """When it is told to, and in a restart where it had been told; not by what was done before that."""
+    """On request, and in a restart after a request; not by what was done before that."""
     destroyed: list[bool] = []
     session = open_session(session_file(owners=names(2), points=3, rule=rule))
     noise = SimulatedNoise(1, CURATOR)
@@ -453,7 +453,7 @@ GAUSSIAN = {"mechanism": "gaussian", "neighbours": "add-remove-one", "epsilon": 
 
 @pytest.mark.parametrize("points", [2, 3, 70])
 def test_every_release_is_charged_once_and_on_record_before_it_leaves(points: int) -> None:
-    """All together are what the session promised; the first shows no owner's point, and costs nothing."""
+    """Together they cost what the session promised; the first shows no owner's point, and costs nothing."""
     bench = bench_of("sealed", owners=1, points=points, summary=GAUSSIAN)
     log: list[tuple[str, int]] = []
     original = bench.machine.step

@@ -225,7 +225,7 @@ def test_a_consumer_that_offends_ends_the_session(phase: str) -> None:
 
 
 def delivered(**options: Any) -> CuratorBench:
-    """A session of one round that is over but for the delivery."""
+    """A session of one round that is over except for the delivery."""
     bench = bidding(owners=2, points=1, **options)
     bid(bench, A, BEST)
     bid(bench, B, SECOND)
@@ -311,7 +311,7 @@ def test_the_session_ends_when_all_have_said_farewell() -> None:
 
 
 def test_a_farewell_that_its_sender_did_not_sign_is_refused_and_the_others_are_waited_for() -> None:
-    """Else it would stand in the curator's transcript, which would not verify by another's fault."""
+    """Otherwise it would spoil the curator's transcript by another party's fault."""
     bench = delivered()
     bench.say(CONSUMER, bench.receipt(1))
     for forged in (FAREWELL, farewell_of(bench.opened, B), FAREWELL.model_copy(update={"signature": b""})):

@@ -1,4 +1,4 @@
-"""The blind curator that cannot link: it chooses places, and hands over the boxes that it is asked for."""
+"""The blind curator that cannot link: it chooses places, and hands over the requested boxes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _unlinked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Bench(BlindBench):
-    """A curator, with a test in the place of everybody else."""
+    """A curator, with a test in place of all others."""
 
     def opening(self, number: int, *taken: int) -> RoundOpening:
         weight = self.weight(number)
@@ -67,7 +67,7 @@ def bench(points: int = 6, batch: int = 1) -> Bench:
 
 
 def in_round_two(batch: int = 1, first: Sequence[int] = (5, 9), picks: Sequence[int] = (1,)) -> Bench:
-    """After a first round in which `B` sold, or each owner, where rounds buy two."""
+    """A session after a first round in which `B` sold, or each owner, if rounds buy two."""
     made = bench(batch=batch)
     made.open(1)
     each = [first[at : at + batch] for at in range(0, len(first), batch)]

@@ -1,4 +1,4 @@
-"""Rounds at a fixed cadence: the clock ends them, and not who has answered."""
+"""Rounds at a fixed cadence: the clock ends them, not the last answer."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ HALF = pytest.approx(CADENCE / 2, abs=0.1)
 
 
 def paced(rule: str = "ask-all", **options: Any) -> CuratorBench:
-    """A session in which round 1's weight is out, and a round takes two seconds."""
+    """A session in which round 1's weight was broadcast, and a round takes two seconds."""
     return bidding(rule, fixed_cadence=CADENCE, **options)
 
 
 def offer(bench: CuratorBench, owner: str, row: int = BEST) -> None:
-    """It sends the point that it was asked for."""
+    """Let an owner send the point that it was asked for."""
     bench.say(owner, Offer(round=1, handle=fixed(1), candidate=candidate_of(CORNERS[row])))
 
 
 def ends_bidding(bench: CuratorBench) -> None:
-    """The first half of the round is over."""
+    """End the first half of the round."""
     bench.fire("round")
     bench.verify_all()
 

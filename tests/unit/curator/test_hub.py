@@ -1,4 +1,4 @@
-"""What the curator's loop does with a peer that cannot be sent anything any more."""
+"""The curator's loop and a peer that can no longer be sent anything."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FIRST, SECOND = (number.to_bytes(5, "big") for number in (1, 2))
 
 
 class Scene:
-    """A hub whose socket and machine are played: what arrives, what leaves, and in what order it is told."""
+    """A hub with a scripted socket and machine: what arrives, what leaves, and in what order."""
 
     def __init__(self) -> None:
         self.waiting: list[Arrival] = []

@@ -1,4 +1,4 @@
-"""Who is here, silent and gone, by what happens on connections and by the time alone."""
+"""Which peers are here, silent or gone, by events on connections and by the time alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TIMEOUTS = TimeoutSection(beat=0.5, silence=3.0)
 
 
 def greet(presence: Presence, peer: str, route: bytes, now: float) -> bytes | None:
-    """Its hello comes, and is welcomed."""
+    """Let a peer's hello arrive, and welcome it."""
     assert presence.connections.hears(peer, route, FRAMES["hello"])
     assert presence.heard(peer, route, now) is None, "a hello is no return"
     return presence.welcomed(peer, now)

@@ -1,4 +1,4 @@
-"""What the curator's operator is told of how far a session is, and whom it names."""
+"""The progress that the curator's operator is told, and the parties that it names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.simulation.harness import names, session_file
 
 @dataclass
 class Machine:
-    """A curator's machine, as far as it is looked at."""
+    """The parts of a curator's machine that are read."""
 
     owners: tuple[str, ...]
     phase: str = "enrolling"

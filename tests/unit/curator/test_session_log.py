@@ -1,4 +1,4 @@
-"""What the curator logs of its machine: every absence with its reason, and never who was asked."""
+"""The curator's log of its machine: every absence with its reason, and never who was asked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Told = tuple[str, dict[str, Any]]
 
 
 class FollowedBench(CuratorBench):
-    """A bench whose machine is logged after every step, as the hub does it."""
+    """A bench whose machine is logged after every step, as in the hub."""
 
     def __init__(self, rule: str, *, owners: int = 3, points: int = 9, **options: Any) -> None:
         super().__init__(session_file(owners=names(owners), points=points, rule=rule, **options))

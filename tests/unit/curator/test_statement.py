@@ -1,4 +1,4 @@
-"""What owners should be paid by: the gain without an order, its standard error, and nothing for noise."""
+"""The numbers to pay owners by: the gain regardless of order, its standard error, and nothing for noise."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Setting:
         }
 
     def target(self, noise: SimulatedNoise | None) -> Target:
-        """The release of D_v; without noise where there is no source of it."""
+        """The release of D_v, without noise if there is no source."""
         exact = Target(embedding=np.zeros(self.session.space.dimension), **self._target)
         stream = self.session.target.stream(prior=prior_of(exact))
         total = stream.statistic.of(self._wanted).sum(axis=0)
@@ -89,7 +89,7 @@ def test_values_add_up_to_the_squared_distance_that_was_gained(mechanism: str) -
 
 
 def test_without_noise_or_clipping_it_is_the_settlement_in_all() -> None:
-    """To what rounding the seed set's mean to the grid takes."""
+    """Up to the error of rounding the seed set's mean to the grid."""
     setting = Setting(opened("exact"))
     target = setting.target(None)
     weight = setting.session.file.seed_weight

@@ -1,4 +1,4 @@
-"""Submissions to a tender: what the curator takes, refuses, and counts, message by message."""
+"""Submissions to a tender: what the curator accepts, refuses, and counts, message by message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The package's Python API: its names, what importing it costs, and that verbs and functions are one."""
+"""The package's Python API: its names, its import cost, and that verbs and functions are one."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_the_command_line_reads_what_is_installed_only_for_verbs_of_evidence() -
 
 
 def test_estimators_packages_keep_the_names_that_others_import() -> None:
-    """Whatever a class is called where it stands."""
+    """Whatever a class is called in its own module."""
     assert {"Calibration", "Estimate", "Release"} <= {*hushbid.kme.__all__}
     assert {"Calibration", "Counts", "Sketch"} <= {*hushbid.race.__all__}
     assert hushbid.kme.Calibration.__module__ == "hushbid.kme.privacy"

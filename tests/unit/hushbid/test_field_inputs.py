@@ -1,4 +1,4 @@
-"""Inputs of public reports, where they lie beside the repository: each ends well, or says what to do."""
+"""Inputs of public reports, if they lie beside the repository: each ends well, or says what to do."""
 
 from __future__ import annotations
 

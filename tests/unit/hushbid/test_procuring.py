@@ -1,4 +1,4 @@
-"""`hushbid.procure`: from DataFrames to bought rows of the same library, by what `hushbid simulate` runs."""
+"""`hushbid.procure`: from DataFrames to bought rows of the same library, by the code of `simulate`."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def test_it_says_where_owners_had_fewer_points_than_were_to_be_bought(procured: 
 
 
 def test_it_is_what_the_command_line_runs(procured: Procured, tmp_path: Path) -> None:
-    """A cluster of files that are encoded by hand has the same result, but for places and times."""
+    """A cluster of hand-encoded files has the same result, except for places and times."""
     for name, frame in {**OWNERS, "wanted": WANTED, "test": TEST, "seeds": people(30, 0.1, 6)}.items():
         features = SCHEMA.encode(as_arrow(frame, name))
         np.savez(tmp_path / f"{name}.npz", features=features, labels=frame.bought.to_numpy())

@@ -1,4 +1,4 @@
-"""`hushbid.procure` of a table with a column of images, as a notebook has them: arrays in a DataFrame."""
+"""`hushbid.procure` of a table with an image column, as in notebooks: arrays in a DataFrame."""
 
 from __future__ import annotations
 

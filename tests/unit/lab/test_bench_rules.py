@@ -1,4 +1,4 @@
-"""`hushbid bench rules` says how far it is, and about how long the rest takes."""
+"""`hushbid bench rules` reports its progress and estimates the remaining time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECONDS = {"ask_all": 1.0, "sealed": 2.0, "private": 6.0}
 
 @pytest.fixture
 def sessions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sessions that take no time but by the clock."""
+    """Sessions that take time only by the clock."""
     now = [0.0]
 
     def run_parties(prepared: str, progress: Any, _say: object) -> Any:

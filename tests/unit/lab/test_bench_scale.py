@@ -1,4 +1,4 @@
-"""What sessions cost by their sizes: one is measured, and fits find the coefficients of costs."""
+"""The cost of sessions by their sizes: one is measured, and fits find the coefficients."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_a_rule_that_is_not_for_so_few_owners_says_so() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", ["sealed", "blind", "ask-all"])
 def test_nothing_grows_faster_than_the_number_of_owners(rule: str) -> None:
-    """The figures of docs/scale.md at a small size: an owner more costs the same, however many there are."""
+    """The figures of docs/scale.md at a small size: one more owner costs the same, however many there are."""
     done = CliRunner().invoke(app, ["bench", "scale", "--rule", rule, "--owners", "50", "--json"])
     assert done.exit_code == 0, done.stderr
     found = json.loads(done.stdout)

@@ -1,7 +1,7 @@
-"""The order of points under `blind` is one of points alone, whatever their owner sent before.
+"""The order of points under `blind` depends on the points alone, not on what their owner sent before.
 
-The lemma of docs/privacy.md needs that: were points of one score taken in the order in which their owner sent
-them, one record more could put two points of S in the place of others.
+The lemma of docs/privacy.md needs that: if points of one score were chosen in the order of sending, one more
+record could replace two points of S.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ EVEN = weights_of(*[0] * DIMENSION)
 
 
 def ranking(*rows: int) -> Weights:
-    """A weight under which x, y and z come in this order."""
+    """A weight under which x, y and z have this order."""
     rng = np.random.default_rng(1)
     while True:
         weights = weights_of(*rng.integers(-(2**20), 2**20, DIMENSION).tolist())
@@ -62,7 +62,7 @@ class Sender:
         self._points: list[bytes] = []
 
     def bid(self, number: int, weights: Weights) -> dict[bytes, bytes]:
-        """The masked score of each point that was sent, by the point."""
+        """The masked score of each sent point, by the point."""
         box = KEYS.encrypt(weights, number)
         signature = sign(broadcast_statement(SESSION.identifier, number, box), IDENTITY.signing)
         scored = self._numerics.perform(ScoreBlind(number, box, signature, number))

@@ -1,4 +1,4 @@
-"""The owner of a blind session opens broadcasts, hands over b new boxes, and masks what it says of them."""
+"""The owner of a blind session opens broadcasts, hands over b new boxes, and masks their scores."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ SIGNATURE = bytes(64)
 
 
 class Bench:
-    """An owner's machine that was welcomed, and has the map if it is to bid."""
+    """An owner's machine that was welcomed, with the map if it is to bid."""
 
     def __init__(self, *, mapped: bool = True) -> None:
         self.session = blind_session(batch=2)
@@ -179,7 +179,7 @@ def consumer() -> Consumer:
 def opened(
     consumer: Consumer, box: bytes, handle: int
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], bytes]:
-    """What the consumer finds in a box."""
+    """The consumer's content of a box."""
     return unpack_content(opened_by(consumer.session, CONSUMER, box, handle))
 
 
@@ -193,12 +193,12 @@ def scores_in(scored: BlindScored) -> list[bytes]:
 
 
 def features_of(consumer: Consumer, owner: str) -> Features:
-    """Of all an owner's points, computed by the map."""
+    """φ of all an owner's points, by the map."""
     return consumer.session.space.map(consumer.released.map_seed).hash(points_of(owner).features)
 
 
 def true_scores(consumer: Consumer, owner: str, weights: Weights) -> list[int]:
-    """Of all an owner's points."""
+    """The scores of all an owner's points."""
     found: list[int] = scores_of(features_of(consumer, owner), weights, None).tolist()
     return found
 
@@ -246,7 +246,7 @@ OTHER = weights_of(-9, -4, -2, -1, 3, -5, -7, 6)
 def test_an_older_box_that_cannot_be_bought_has_no_score_and_all_others_have(
     consumer: Consumer, later: Weights, sent: bool
 ) -> None:
-    """Those that could be are exactly the ones that score no less than the worst new one."""
+    """Boxes that could be bought are exactly those that score no less than the worst new one."""
     party = BlindOwnerParty(consumer, A)
     first, second = party.bid(), party.bid(2, later)
     scores, mask = true_scores(consumer, A, later), mask_of(consumer, 2, later)
@@ -332,7 +332,7 @@ def refusal(consumer: Consumer, number: int, box: bytes, signature: bytes) -> st
 
 
 def by_the_consumer(consumer: Consumer, number: int, box: bytes) -> bytes:
-    """The consumer's signature, whatever it is over."""
+    """The consumer's signature of anything."""
     session = consumer.session
     return sign(
         broadcast_statement(session.identifier, number, box), session.simulated_identity(CONSUMER).signing

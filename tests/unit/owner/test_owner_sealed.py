@@ -1,4 +1,4 @@
-"""The owner of a sealed session: the map first, then boxes that the consumer alone opens."""
+"""The owner of a sealed session: the map first, then boxes that only the consumer opens."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ BOX = bytes(limits.MAP_BOX_BYTES)
 
 
 class Bench:
-    """An owner's machine that was welcomed."""
+    """An owner's machine after its welcome."""
 
     def __init__(self) -> None:
         self.machine = OwnerMachine(sealed_session(), name=A)

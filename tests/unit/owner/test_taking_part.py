@@ -1,4 +1,4 @@
-"""Whether an owner takes part follows from its rows in the cases of docs/privacy.md alone."""
+"""An owner's rows affect whether it takes part only in the cases of docs/privacy.md."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ DROP, CLIP = {"columns": {"outside": "drop"}}, {"columns": {"outside": "clip"}}
 
 @dataclass(frozen=True)
 class Case:
-    """A row, or rows, and what keeps them from deciding.
+    """Rows that decide about taking part, and the remedies.
 
     Attributes:
-        rows: Added to those that are good.
-        said: What the owner says in its file, one remedy after the other; none: there is no remedy.
+        rows: Added to good rows.
+        said: Settings in the owner's file, one remedy after the other; none: there is no remedy.
         session: Keys of the session file.
-        good: Rows of which none is refused.
+        good: Rows that are all accepted.
     """
 
     rows: str
@@ -93,7 +93,7 @@ def opened(place: Path, **changes: Any) -> Session:
 
 
 def take_part(session: Session, place: Path, rows: str, said: dict[str, Any]) -> None:
-    """All that an owner's process does with its rows before it says hello."""
+    """Everything that an owner's process does with its rows before it says hello."""
     path = place / "rows.csv"
     names = {"label": "y"}
     if session.file.session.identifiers:

@@ -1,4 +1,4 @@
-"""What others see of a party does not change with rows that it drops, nor of an owner with rows unsold.
+"""Dropped rows do not change what others see of a party, nor do an owner's unsold rows.
 
 docs/privacy.md, "What taking part tells": with `outside = "drop"`, and commitments to rows.
 """
@@ -61,8 +61,8 @@ class View(NamedTuple):
     """What others see of an owner, and what they open.
 
     Attributes:
-        frames: Sender, receiver, kind, length and body of what goes from and to it; heads left out.
-        sold: Of each point that was bought: type, numbers, label and identifier as they were in the box.
+        frames: Sender, receiver, kind, length and body of frames from and to it, without heads.
+        sold: For each bought point: type, numbers, label and identifier as in the box.
         ends: Exit codes.
     """
 
@@ -149,7 +149,7 @@ def test_rows_that_are_dropped_change_no_byte_that_others_see(tmp_path: Path, ru
 
 @pytest.mark.parametrize("rule", RULES)
 def test_rows_of_the_consumer_that_are_dropped_change_no_byte_either(tmp_path: Path, rule: str) -> None:
-    """The target says how many rows are left, which is the same here."""
+    """The target states how many rows are left, here the same number."""
     unfit = "".join(text for name, text in DROPPED.items() if name not in ROOM)
     without, beside = (seen(tmp_path, rule, rows(1, SIZE), text, of=CONSUMER) for text in ("", unfit))
     assert beside.frames == without.frames
@@ -174,7 +174,7 @@ def test_each_of_them_is_dropped_by_itself(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", UNSOLD)
 @pytest.mark.parametrize("rule", RULES)
 def test_a_point_that_is_sold_tells_nothing_of_one_that_is_not(tmp_path: Path, rule: str, name: str) -> None:
-    """Neither by its type nor by how its label and identifier are packed, nor do sizes of frames."""
+    """Neither its type, nor the packing of label and identifier, nor frame sizes do."""
     without, beside = (seen(tmp_path, rule, rows(1, SIZE) + text) for text in ("", UNSOLD[name]))
     assert [frame[:4] for frame in beside.frames] == [frame[:4] for frame in without.frames]
     assert beside.ends == without.ends

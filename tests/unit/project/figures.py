@@ -1,4 +1,4 @@
-"""Figures of the code and the documents by which a newcomer's hours are counted: `make figures` prints them.
+"""Figures of the code and the documents that a newcomer must read: `make figures` prints them.
 
 test_figures.py holds each to a limit that only falls.
 """
@@ -96,7 +96,7 @@ def handlers_by_string() -> Iterator[str]:
 
 
 def deepest_inheritance() -> tuple[int, str]:
-    """The most classes of the parties' own of which one is made, itself included, and its name."""
+    """The longest chain of the parties' own classes, and the name of the last."""
     bases: dict[str, list[str]] = {}
     for path in of_parties():
         for node in ast.walk(parsed(path)):
@@ -110,7 +110,7 @@ def deepest_inheritance() -> tuple[int, str]:
 
 
 def words_of(page: Path) -> int:
-    """Words that somebody wrote: tokens with a letter, without what is made from the code."""
+    """Handwritten words: tokens with a letter, without generated parts."""
     text = GENERATED.sub("", page.read_text(encoding="utf-8"))
     return sum(any(letter.isalpha() for letter in token) for token in text.split())
 

@@ -108,7 +108,7 @@ ALLOWED = [
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """The packages with nothing in them, under the contracts of this project."""
+    """Empty packages under this project's contracts."""
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     for module in sorted(PACKAGES | set(MODULES)):
         source = source_of(tmp_path, module)
@@ -141,7 +141,7 @@ def lint_imports(tree: Path) -> subprocess.CompletedProcess[str]:
 
 
 def broken(output: str) -> dict[str, str]:
-    """What is said of each contract that does not hold, by its name."""
+    """The findings about each broken contract, by its name."""
     parts = output.partition("Broken contracts")[2].split("\n---")
     names = [part.rstrip().rpartition("\n")[2] for part in parts[:-1]]
     return dict(zip(names, parts[1:], strict=True))

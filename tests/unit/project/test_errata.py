@@ -1,4 +1,4 @@
-"""What docs/errata.md says of the papers as printed, each row shown on a small case."""
+"""The claims of docs/errata.md about the papers as printed, each shown on a small case."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def auction_ranks(
     Args:
         points: φ of every owner's points, shape (n, d).
         extra: x, a further point of the first owner; None: there is none.
-        weights: The broadcasts; fixed, as a guarantee for all releases together has them.
+        weights: The broadcasts; fixed, as in a guarantee for all releases together.
         epsilon: ε_auc.
         coins: Shape (rounds, owners), by rank.
     """
@@ -253,7 +253,7 @@ def auction_ranks(
 
 
 def test_ranks_of_others_differ_in_far_more_rounds_than_tau() -> None:
-    """20 owners, 200 rounds, one record more: other owners' ranks differ in 50 rounds or more; τ = 8.
+    """20 owners, 200 rounds, one more record: other owners' ranks differ in 50 rounds or more; τ = 8.
 
     The proof of Theorem 6 calls a round bad where x is bid and not asked for. Here there is none, as x is
     bought at once; but asks follow ranks, and these differ long after.

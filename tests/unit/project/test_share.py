@@ -30,7 +30,7 @@ CONFIGURATION = "[pytest]\nmarkers =\n    slow\n    needs_data\n    processes\n 
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
-    """A suite of its own, with this project's conftest.py and its plugin."""
+    """A separate suite, with this project's conftest.py and its plugin."""
     shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
     (tmp_path / "tests").mkdir()
     shutil.copy(ROOT / "tests" / "timing.py", tmp_path / "tests")

@@ -1,4 +1,4 @@
-"""What comes with an extra is asked for before it is needed, by a refusal that says how to get it."""
+"""A feature of an extra is refused before it is needed, with how to get it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The table of docs/protocol.md, phase by fault: what is on record and in the result, who ends with what.
+"""The table of docs/protocol.md, phase by fault: the record, the result, and each party's exit code.
 
 Each case plays a session of two owners and three rounds to its end with one fault in it. The page's rows are
-compared with what came of it, so neither can say anything that the other does not.
+compared with the outcomes, so neither can say anything that the other does not.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def enrolment_owner_returns() -> Outcome:
 
 @case
 def enrolment_owner_twice() -> Outcome:
-    """The older process is told by the loop (tests/processes/test_fault_semantics.py)."""
+    """The loop tells the older process (tests/processes/test_fault_semantics.py)."""
     bench = enrolling().come(A, B)
     return outcome(bench.come(B, CONSUMER).play(), ["received:hello", "received:hello"], B)
 

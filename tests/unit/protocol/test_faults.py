@@ -1,4 +1,4 @@
-"""Faults of values, in the words of whoever wrote them."""
+"""Faults of values, in their author's terms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One module knows what operating systems differ in; the rest asks it."""
+"""One module knows the differences between operating systems; the rest asks it."""
 
 from __future__ import annotations
 
@@ -262,7 +262,7 @@ def test_where_memory_cannot_be_locked_nothing_fails(monkeypatch: pytest.MonkeyP
 
 
 def groups(tmp_path: Path, own: str, **files: str) -> float | None:
-    """The quota of a process in these control groups; a file's name has `__` for the slashes in it."""
+    """The quota of a process in these control groups; `__` in a file's name stands for a slash."""
     for name, content in files.items():
         path = tmp_path / "cgroup" / name.replace("__", "/").replace("-", ".")
         path.parent.mkdir(parents=True, exist_ok=True)

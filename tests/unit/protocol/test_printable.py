@@ -1,4 +1,4 @@
-"""Text of others, as people are shown it: every character that acts or hides becomes an escape."""
+"""Others' text, as people are shown it: every active or hidden character becomes an escape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the system ran short of is no bug, and has an exit code and a remedy of its own."""
+"""A shortage of the system is no bug, and has an exit code and a remedy of its own."""
 
 from __future__ import annotations
 

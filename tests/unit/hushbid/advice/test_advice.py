@@ -1,4 +1,4 @@
-"""`hushbid advise`: what it proposes, what that follows from, and what it writes."""
+"""`hushbid advise`: its proposals, their sources, and the file that it writes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UNIT = Bounds(0.0, 1.0)
 
 
 def curve(count: int, seed: int) -> npt.NDArray[np.float64]:
-    """Points along a curve in the cube, which columns without each other do not tell."""
+    """Points along a curve in the cube, which no single column shows."""
     rng = np.random.default_rng(seed)
     place = rng.random(count)
     rows = np.stack([place, place**2, 1.0 - place], axis=1) + rng.normal(0, 0.02, (count, 3))
@@ -62,7 +62,7 @@ def sources(advice: Advice) -> dict[str, str]:
 
 @pytest.fixture
 def staged(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Rehearsals that come to what `ratio` makes of a session, and the rows that each had."""
+    """Rehearsals whose outcome `ratio` computes from a session, and the rows of each."""
     made: dict[str, Any] = {"ratio": lambda session: 0.4, "rows": []}
 
     def rehearse(session: Any, rows: Any, seeds: Any, **_: Any) -> Rehearsal:
@@ -219,7 +219,7 @@ def test_what_is_read_off_the_validation_set_is_said(staged: dict[str, Any]) -> 
 
 
 def test_with_public_rows_nothing_but_m_follows_from_the_validation_set() -> None:
-    """Two validation sets of one size that are nothing alike get the same proposals, rehearsals included."""
+    """Two very different validation sets of one size get the same proposals, rehearsals included."""
     public = dataset(curve(80, 2), "public")
     (like, file), (unlike, other) = (
         made(validation=dataset(rows), public=public, rehearse=True, points=15, effect=0.9)
@@ -312,7 +312,7 @@ def test_what_is_wanted_is_judged_as_plan_does() -> None:
 
 
 def test_columns_of_few_values_may_share_rows_with_the_seed_set(place: Path) -> None:
-    """Bytes meet by chance; the session then says so, or none would be begun."""
+    """Bytes coincide by chance; the session then declares it, or none would begin."""
     rng = np.random.default_rng(0)
     rows = rng.integers(0, 256, (60, 3), dtype=np.uint8)
     seeds = np.concatenate([rows[:2], rng.integers(0, 256, (30, 3), dtype=np.uint8)])

@@ -1,4 +1,4 @@
-"""`hushbid advise` with files that say columns or are to be completed: of sessions, clusters, invitations."""
+"""`hushbid advise` with files that have columns or are to be completed: sessions, clusters, invitations."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ south = ""
 
 @pytest.fixture
 def people(place: Path) -> list[str]:
-    """A session with columns, and a table of them: what is given to read it."""
+    """A session with columns, and a table for them: the options that read it."""
     (place / "people.toml").write_text(COLUMNS)
     rows = "".join(f"{18 + 7 * age % 70},{'yes' if age % 3 else 'no'},1\n" for age in range(60))
     (place / "people.csv").write_text(f"age,smokes,unused\n{rows}")
@@ -198,7 +198,7 @@ def test_a_session_file_keeps_its_roster(place: Path) -> None:
 
 
 def test_what_no_session_can_be_made_of_is_not_put_into_a_file(place: Path) -> None:
-    """The file's map has rows of 32 cells, of which 140 coordinates are no whole number."""
+    """The file's map has rows of 32 cells, which do not divide 140 coordinates."""
     lsh = CLUSTER.replace("columns = 3", 'columns = 3\nmap = "lsh"\ncells = 32\ndimension = 160')
     (place / "cluster.toml").write_text(lsh)
     done = verb("--no-rehearsal", "--into", "cluster.toml")

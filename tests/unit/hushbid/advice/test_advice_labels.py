@@ -1,4 +1,4 @@
-"""`hushbid advise`: whether labels have a part in the choice, by public rows or by whoever asks."""
+"""`hushbid advise`: whether the choice uses labels, decided by public rows or by options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`advise` says of its proposal what `preflight`, `consumer` and `plan` will say of it."""
+"""`advise` gives its proposal the verdict that `preflight`, `consumer` and `plan` will give."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BOUNDS = ("--lower", "0", "--upper", "1")
 
 
 def advised(*options: str) -> tuple[dict[str, Any], str]:
-    """The JSON, and the text for people that stands beside it."""
+    """The JSON, and the text for people beside it."""
     ended = CliRunner().invoke(app, ["advise", "validation.npz", *options, "--json"])
     assert ended.exit_code == 0, ended.output
     found: dict[str, Any] = json.loads(ended.stdout)
@@ -55,7 +55,7 @@ def test_without_a_rehearsal_it_says_what_plan_says(
 
 @pytest.mark.parametrize("epsilon", ["0.02", "0.3", "1"])
 def test_plan_without_the_data_never_contradicts_a_rehearsed_proposal(place: Path, epsilon: str) -> None:
-    """It is not told to run next, and whoever runs it is told that it rules nothing out."""
+    """`plan` is not proposed as the next step, and says that it rules nothing out."""
     options = (
         "--seed-set",
         "seeds.npz",
@@ -76,7 +76,7 @@ def test_plan_without_the_data_never_contradicts_a_rehearsed_proposal(place: Pat
 
 
 def test_a_few_points_of_small_owners_are_not_hopeless_by_a_rule_that_cannot_know(place: Path) -> None:
-    """The rule expected 1.2 times a random choice's MMD², by the seed set; sessions had 0.4 to 2.3."""
+    """The rule expected 1.2 times a random choice's MMD², due to the seed set; sessions had 0.4 to 2.3."""
     options = ("--seed-set", "seeds.npz", "--owners", "60,40", "--epsilon", "3")
     rehearsed, _ = advised(*BOUNDS, *options)
     by_rule, _ = advised(*BOUNDS, *options, "--no-rehearsal")

@@ -1,4 +1,4 @@
-"""A catalogue entry: what is written is read back, and what does not hold is refused by the file's name."""
+"""A catalogue entry: it is read back as written, and refused by the file's name if it is false."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Change = Callable[[dict[str, Any]], None]
 
 
 def rewritten(path: Path, change: Change) -> None:
-    """Change what an entry says, and sign it anew with its owner's key: an owner that lies."""
+    """Change an entry's statements, and sign it with its owner's key: a lying owner."""
     content = path.read_bytes()
     values = decode_part(content[len(TAG) + SIGNATURE_BYTES :])
     change(values)
@@ -139,7 +139,7 @@ def test_a_file_that_is_too_long_or_not_there_is_refused(
 
 
 def put(*place: str, value: Any) -> Change:
-    """A change of what stands at a place."""
+    """A change of the value at a place."""
 
     def change(values: dict[str, Any]) -> None:
         for name in place[:-1]:

@@ -1,4 +1,4 @@
-"""Publishing: what is charged, when, and what becomes of data that do not fit."""
+"""Publishing: what is charged, when, and what happens to data that do not fit."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ def test_a_delta_that_is_no_guarantee_for_the_rows_is_refused_before_a_charge(
 
 
 class NoNoise(SimulatedNoise):
-    """A source whose noise is 0: what a release is of, bare."""
+    """A source whose noise is 0: a release is its bare sum."""
 
     def draw(self, request: Draw) -> Any:
         return np.zeros_like(super().draw(request))
@@ -273,7 +273,7 @@ def test_neighbouring_datasets_differ_by_the_sensitivity_that_is_charged_at_most
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory with data, a key and a session file, in which verbs are run."""
+    """A directory with data, a key and a session file, in which verbs run."""
     monkeypatch.chdir(tmp_path)
     np.savez("north.npz", features=points_about((0.3, 0.5), 300, seed=1))
     write_secret(Path("north.key"), key_of("north"))

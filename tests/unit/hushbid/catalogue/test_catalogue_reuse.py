@@ -1,4 +1,4 @@
-"""A release of D_v that was kept: taken by a session that could have made it, and by no other."""
+"""A kept release of D_v: accepted by a session that could have made it, and by no other."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SEALED: dict[str, Any] = {"acquisition.rule": "sealed", "features.seed": None}
 
 
 class NamedSecure(ProtectingNoise):
-    """Noise that can be repeated, under the name that a session with secure noise expects."""
+    """Repeatable noise under the name that a session with secure noise expects."""
 
     name = "secure"
 
@@ -277,7 +277,7 @@ def test_preflight_counts_a_release_that_was_paid_for_as_paid(tmp_path: Path) ->
 
 
 def _charge_session(path: Path, identifier: str) -> None:
-    """What a session that used the release has left on record: nothing more was spent."""
+    """The record of a session that used the release: nothing more was spent."""
     with LifetimeLedger.open(path, budget=None, neighbours="substitute-one", rows=None) as ledger:
         before = ledger.spent(1e-5)
         today = datetime.date(2026, 1, 1)

@@ -1,4 +1,4 @@
-"""Screening: what is estimated, who is compared, what it costs the consumer, and what comes of it."""
+"""Screening: the estimates, the comparison, the consumer's cost, and the result."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_points_are_weighted_where_the_target_is() -> None:
 
 
 def stand_in(owner: str, mean: NoisyMean) -> CatalogueCandidate:
-    """As much of a candidate as a ranking looks at."""
+    """The parts of a candidate that a ranking reads."""
     entry: Any = SimpleNamespace(name=owner, release=SimpleNamespace(point_features=lambda: None))
     return CatalogueCandidate(Path(owner), entry, mean)
 

@@ -1,4 +1,4 @@
-"""What cannot be is refused before work is done for it, and an ε that protects nobody is warned of."""
+"""Impossible requests are refused before any work, and a useless ε is warned of."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def rows(tmp_path: Path) -> str:
 
 @pytest.fixture
 def idle(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Whatever takes long fails the test."""
+    """Anything that takes long fails the test."""
 
     def work(*_: object, **__: object) -> None:
         pytest.fail("this is costly, and was begun")
@@ -51,7 +51,7 @@ def idle(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 def refused(*arguments: str) -> dict[str, Any]:
-    """The error that a call ends with."""
+    """The error that ends a call."""
     ended = CliRunner().invoke(app, [*arguments, "--json"])
     assert ended.exit_code == 4, ended.stderr
     found = json.loads(ended.stdout)["error"]
@@ -127,7 +127,7 @@ def test_a_plan_is_not_rehearsed_for_a_share_that_cannot_be(idle: Callable[..., 
 def test_a_name_that_no_folder_takes_is_refused_beforehand(
     check: Callable[[Path], None], tmp_path: Path
 ) -> None:
-    """It was an error of the system, which reads like a bug."""
+    """It was a system error, which reads like a bug."""
     with pytest.raises(ConfigError, match=r"cannot be reached: File name too long"):
         check(tmp_path / ("x" * 300))
     loop = tmp_path / "loop"

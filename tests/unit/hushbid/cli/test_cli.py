@@ -30,7 +30,7 @@ SHORT = ("--set", "session.points=5")
 
 
 def verbs(command: Any, *names: str) -> Iterator[str]:
-    """All that can be called, such as "keys new"."""
+    """All verbs, such as "keys new"."""
     below = getattr(command, "commands", None)
     if below is None:
         yield " ".join(names)
@@ -51,7 +51,7 @@ class Ended:
 
     @property
     def json(self) -> dict[str, Any]:
-        """The one object on stdout."""
+        """The only object on stdout."""
         assert len(self.out.splitlines()) == 1, self.out
         found = json.loads(self.out)
         assert isinstance(found, dict)
@@ -361,7 +361,7 @@ def test_a_key_that_others_can_read_is_refused_with_what_to_do(hushbid: Any, tmp
 
 @pytest.fixture(scope="module")
 def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `simulate --record` leaves; tests work on copies."""
+    """The output of `simulate --record`; tests work on copies."""
     place = tmp_path_factory.mktemp("recorded") / "record"
     simulate(open_cluster(Path(DIGITS), settings=[SHORT[1]]), record=place)
     return place

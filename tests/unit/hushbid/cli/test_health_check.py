@@ -1,4 +1,4 @@
-"""Plain health checks: what Typer's parser makes of the same arguments, without it."""
+"""Plain health checks: the same result as with Typer's parser, without it."""
 
 from __future__ import annotations
 

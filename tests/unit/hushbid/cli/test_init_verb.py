@@ -1,4 +1,4 @@
-"""`hushbid init`: files that run as they are, what they tell of rows, and errors with what mends them."""
+"""`hushbid init`: files that run as they are, what they reveal of rows, and errors with remedies."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from hushbid.starting.columns import given_bounds
 
 
 def bees(seed: int, rows: int) -> pd.DataFrame:
-    """Hives: what no other test has."""
+    """A table about hives, unlike any other test's."""
     draw = np.random.default_rng(seed)
     weight, breed = draw.normal(40.0, 8.0, rows), draw.choice(["carnica", "buckfast"], rows)
     return pd.DataFrame(

@@ -1,4 +1,4 @@
-"""`hushbid ledger`: what was spent, by session and entry; the file stays as it was."""
+"""`hushbid ledger`: the spent privacy by session and entry; the file stays unchanged."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def spending(identifier: str, **changes: Any) -> Spending:
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Path:
-    """Of two sessions of one name, and an entry."""
+    """A ledger of two sessions of one name, and an entry."""
     path = tmp_path / "north.csv.ledger"
     with LifetimeLedger.open(path, budget=BudgetSection(epsilon=4.0), neighbours=RELATION, rows=None) as made:
         made.charge(spending(f"birds/{'ab' * 16}/north"))

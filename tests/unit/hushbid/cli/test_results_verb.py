@@ -1,4 +1,4 @@
-"""`hushbid results STATE`: all of a purchase by the state directory alone, or an error with what mends it."""
+"""`hushbid results STATE`: a whole purchase by its state directory alone, or an error with a remedy."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ RUNNING = Status(
 
 
 def orchard(seed: int, rows: int) -> pd.DataFrame:
-    """Apples: what no other test has."""
+    """A table about apples, unlike any other test's."""
     draw = np.random.default_rng(seed)
     sugar, sort = draw.random(rows), draw.choice(["elstar", "topaz"], rows)
     ripe = np.where(sugar + 0.2 * (sort == "topaz") > 0.6, "yes", "no")
@@ -73,7 +73,7 @@ def orchard(seed: int, rows: int) -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def bought(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A consumer's directory after a session, as one of an older version left it."""
+    """A consumer's directory after a session, as an older version left it."""
     place = tmp_path_factory.mktemp("orchard")
     sets = {"hill": (1, 200), "vale": (2, 200), "validation": (3, 60), "seeds": (4, 30), "test": (5, 80)}
     for name, (seed, rows) in sets.items():
@@ -229,7 +229,7 @@ def test_images_are_written_to_all_files_but_csv(tmp_path: Path) -> None:
 
 
 def with_labels(state: Path, labels: Any, **tables: Any) -> None:
-    """Another delivery: with these labels; and other tables of the consumer's."""
+    """Another delivery, with these labels and other tables of the consumer's."""
     with np.load(state / "delivered.npz") as archive:
         arrays = dict(archive)
     np.savez(state / "delivered.npz", **(arrays | {"labels": labels(arrays)}))

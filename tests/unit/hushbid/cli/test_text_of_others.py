@@ -1,7 +1,7 @@
-"""Labels, identifiers, categories, column names and reasons of others on every way out to a person.
+"""Others' labels, identifiers, categories, column names and reasons on every way out to a person.
 
-Whoever makes them may try to steer the reader's terminal. Nothing that acts may reach a stream or a page, and
-whoever reads sees that something was there.
+Their authors may try to steer the reader's terminal. Nothing active may reach a stream or a page, and readers
+must see that something was there.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ FAULT = PointFault(1, "north", EVIL)
 
 
 def clean(text: str) -> str:
-    """The text, in which no character acts; a line break of our own ends a line."""
+    """The text without active characters; a line break of our own ends a line."""
     bad = sorted({character for character in text if not (character.isprintable() or character == "\n")})
     assert not bad, (bad, text)
     assert "\n=1+1" not in text
@@ -82,7 +82,7 @@ def rows(count: int, seed: int, who: str) -> Any:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file of a session whose every text of others is hostile."""
+    """The file of a session in which every text of others is hostile."""
     place = tmp_path_factory.mktemp("hostile")
     for seed, (name, count) in enumerate({"north": 60, "south": 60, "validation": 40, "seed": 15}.items()):
         pq.write_table(rows(count, seed, name), place / f"{name}.parquet")
@@ -104,7 +104,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def bought(cluster: Path) -> tuple[Path, str, RunResult, PurchaseResult]:
-    """What `hushbid simulate` left, and printed; its result; and that of its consumer."""
+    """The files and output of `hushbid simulate`, its result, and its consumer's."""
     with run_results() as seen:
         record = cluster.parent / "record"
         shown = invoked("simulate", cluster, "--record", record, "--details")

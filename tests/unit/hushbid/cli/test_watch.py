@@ -292,7 +292,7 @@ def test_without_a_terminal_another_table_comes_only_with_news(tmp_path: Path) -
 
 @pytest.fixture
 def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A run that begins when it is watched already; a look takes no time."""
+    """A run that begins while it is watched; a look takes no time."""
     steps = iter([replace(CURATOR, beat=time.time()), replace(CURATOR, finished=True, exit_code=0)])
     monkeypatch.setattr("hushbid.cli.watch.time.sleep", lambda _: write(tmp_path / "run", next(steps)))
     yield tmp_path / "run"

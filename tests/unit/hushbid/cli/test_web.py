@@ -1,4 +1,4 @@
-"""What the page of a session that runs is told: who is awaited, what parties do, when it is over."""
+"""The news for the page of a running session: who is awaited, what parties do, when it is over."""
 
 from __future__ import annotations
 

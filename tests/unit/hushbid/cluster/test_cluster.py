@@ -1,4 +1,4 @@
-"""The cluster file: what it says, what its dataset adds, and how a directory for a run is made of it."""
+"""The cluster file: its content, what its dataset adds, and the directory made from it for a run."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_directory_stands_for_the_cluster_file_in_it(
 
 
 def files_cluster(place: Path, **changes: Any) -> Path:
-    """A cluster file with a file for each party, all data there; `changes` replace sections, None drops."""
+    """A cluster file with an existing file for each party; `changes` replace sections, None drops."""
     generator = np.random.default_rng(0)
     for name, rows in (("north", 20), ("south", 12), ("test", 10)):
         np.savez(place / f"{name}.npz", features=generator.random((rows, 2)), labels=np.arange(rows) % 2)

@@ -1,4 +1,4 @@
-"""Owners' names as people have them: a roster's name for each, and what is shown in its place."""
+"""Owners' display names: a roster's name for each, and what is shown in its place."""
 
 from __future__ import annotations
 

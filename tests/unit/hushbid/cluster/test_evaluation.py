@@ -83,7 +83,10 @@ class TestGreedy:
 
     @pytest.mark.parametrize("seeds", [0, 5])
     def test_it_takes_the_point_that_comes_closest_of_all(self, seeds: int) -> None:
-        """Against brute force on the objective. All points have one norm, so that the best gain is that."""
+        """Against brute force on the objective.
+
+        All points have one norm, so the best gain is the closest point's.
+        """
         signs = np.random.default_rng(seeds).choice([-1, 1], size=(90, 8))
         phi = (signs * 8192).astype(np.int16)
         owners = {"a": phi[:40], "b": phi[40:60]}
@@ -157,7 +160,7 @@ class TestEvaluate:
             assert curve[-1] == pytest.approx(whole, abs=1e-12)
 
     def test_the_first_points_of_the_uniform_choice_are_of_all_owners(self) -> None:
-        """Taken owner by owner they would be of one group of digits, and twice as far from D_v."""
+        """Owner by owner, they would come from one group of digits, and twice as far from D_v."""
         partition = build("digits", seed=0)
         firsts = [baselines(partition, p=100, seed=seed).uniform_by_round[19] for seed in range(8)]
         space, table = map_of(partition).space, partition.owners["digits-01"]
@@ -314,7 +317,7 @@ class TestUnlike:
         return np.random.default_rng(seed).normal(shift, 1.0, (count, 3))
 
     def test_sets_of_one_distribution_are_rarely_called_unlike(self) -> None:
-        """False in at most 1 %: of 300 pairs 10 or more are so with a probability below 0.001."""
+        """False in at most 1 %: 10 or more of 300 pairs have a probability below 0.001."""
         assert UNLIKE_LEVEL == 0.01
         found = [unlike(self.rows(30, 2 * seed), self.rows(20, 2 * seed + 1), 0.3) for seed in range(300)]
         assert 0 < sum(found) < 10

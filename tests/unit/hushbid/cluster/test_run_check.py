@@ -1,4 +1,4 @@
-"""`hushbid run`: what a party would refuse is refused before anything is made; what was charged is said."""
+"""`hushbid run` refuses what a party would refuse before anything is made, and reports charges."""
 
 from __future__ import annotations
 

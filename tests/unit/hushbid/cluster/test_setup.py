@@ -1,4 +1,4 @@
-"""`hushbid setup`: what each party's directories hold, and that what is there stays."""
+"""`hushbid setup`: the content of each party's directories; existing files stay."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def digits_in(place: Path, cluster: Cluster, **options: Any) -> SetUp:
 
 
 def file_of(party: Party) -> CuratorFile | OwnerFile | ConsumerFile:
-    """A party's private file, read where it lies."""
+    """A party's private file, read in its place."""
     path = party.directory / "data" / "party.toml"
     if party.role == "owner":
         return load_toml(OwnerFile, path).resolved(path.parent)
@@ -249,7 +249,7 @@ class TestAgain:
             assert stat.S_IMODE((tmp_path / "parties" / "owner-1" / name).stat().st_mode) == 0o700
 
     def test_another_session_on_the_same_data_is_charged_to_the_same_ledger(self, tmp_path: Path) -> None:
-        """Without the session file and the states, which docs/deploy.md has people remove."""
+        """Without the session file and the states, which people remove by docs/deploy.md."""
         path = files_cluster(tmp_path)
         digits_in(tmp_path, open_cluster(path))
         ledger = tmp_path / "parties" / "owner-1" / "data" / "data.npz.ledger"
@@ -304,7 +304,7 @@ class TestOwners:
     def test_more_than_there_are_places_for_are_refused_before_anything_is_written(
         self, digits: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """As in a container, where the directories are there and the file system cannot be written."""
+        """As in a container, where the directories exist and the file system is read-only."""
         for name in ("curator", "consumer", "owner-1", "owner-2"):
             (tmp_path / "parties" / name).mkdir(parents=True)
         monkeypatch.setattr("os.access", lambda path, mode: mode != os.W_OK)
@@ -480,7 +480,7 @@ class TestVerb:
 
 
 def end(party: Party, state: Path, code: int) -> None:
-    """Leave the status that a party's process has ended with."""
+    """Leave the final status of a party's process."""
     Status(
         party=party.name, role=party.role, session="digits", phase="done", busy=None, round=5, rounds=5,
         connected=None, owners_connected=None, owners=None, paused=False, beat=0.0, pid=1, process_start=None,

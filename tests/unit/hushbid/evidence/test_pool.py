@@ -1,4 +1,4 @@
-"""Work that several processes share comes to what one of them makes of it."""
+"""Work shared by several processes has the same result as in one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def refusing(number: int) -> int:
 
 
 def growing(number: int) -> int:
-    """Keep 400 MB from the second item on, for longer than joblib leaves between two looks at the memory."""
+    """Keep 400 MB from the second item on, for longer than joblib leaves between two memory checks."""
     if KEPT or number > 1:
         KEPT.append(bytearray(b"x") * 400_000_000)
         time.sleep(1.1)
@@ -48,7 +48,7 @@ KEPT: list[bytearray] = []
 
 @pytest.mark.slow
 def test_a_process_that_keeps_much_is_replaced_without_a_warning_and_nothing_is_lost() -> None:
-    """Warnings are errors here: of one in its thread joblib's pool would not go on, and this test not end."""
+    """Warnings are errors here: one in its thread would stop joblib's pool, and this test would hang."""
     found = dict(results_of(growing, range(8), jobs=2))
     assert sorted(found) == list(range(8))
     assert len(set(found.values())) > 2

@@ -1,4 +1,4 @@
-"""An experiment whose work a Dask cluster shares comes to the same, even if a worker is killed in it."""
+"""An experiment on a Dask cluster has the same result, even if a worker is killed in it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OPTIONS = SelectionOptions("digits", epsilons=[1.0], points=[20], seeds=6)
 
 @pytest.fixture
 def cluster() -> Iterator[Any]:
-    """Two worker processes, which a nanny starts again when they die."""
+    """Two worker processes, which a nanny restarts when they die."""
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
     ) as found:

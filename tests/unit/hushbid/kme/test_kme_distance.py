@@ -1,4 +1,4 @@
-"""The bound on a release's distance by Algorithm 1: how often it holds, and how near it is to the truth."""
+"""The bound on a release's distance by Algorithm 1: how often it holds, and how tight it is."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def release_of(data: Points, seed: int, **change: Any) -> Release:
 def test_the_bound_holds_as_often_as_it_says(neighbours: str, delta: float, points: int) -> None:
     """40 releases, of which 2 may miss at 5 %; 7 or more would miss with a probability of 0.0034.
 
-    Few points leave much beside the span, many hardly anything. As a control, the distance within the span
-    of few is no bound on the whole.
+    Few points leave much beside the span, many hardly anything. As a control, the distance within the span of
+    few points is no bound on the whole.
     """
     data = records(800)
     covered, within = 0, 0

@@ -1,4 +1,4 @@
-"""`KernelMeanRelease`: what it charges, what it adds, what it refuses, and what scikit-learn asks of it."""
+"""`KernelMeanRelease`: its charges, its sums, its refusals, and scikit-learn's requirements."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def estimator(**change: Any) -> KernelMeanRelease:
 
 
 class KnownNoise(SimulatedNoise):
-    """Noise that is 0, or one number, and remembers what was asked for."""
+    """Noise that is 0, or one number, and remembers the requests."""
 
     def __init__(self, value: int = 0) -> None:
         super().__init__(0, "known")

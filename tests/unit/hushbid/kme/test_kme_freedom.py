@@ -1,4 +1,4 @@
-"""Degrees of freedom of a reduced set: as many as noise is followed in, or more, but not all."""
+"""Degrees of freedom of a reduced set: at least those in which it follows noise, but not all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The RBF kernel: as exact as it says, and of two points the same bits whatever stands beside them."""
+"""The RBF kernel: as exact as stated, and the same bits for two points whatever is beside them."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_the_bits_are_the_same_on_processors_with_other_instructions() -> None:
 
 
 def spans() -> list[Subspace]:
-    """Of one direction, of some, and of as many as there are points."""
+    """Spans of one direction, of some, and of as many as there are points."""
     return [span(points(count, 2, 5), GAMMA, np.random.default_rng(1)) for count in (1, 6, 60)]
 
 

@@ -1,4 +1,4 @@
-"""Algorithm 2 says before anything is spent where it would likely do no better than what is public."""
+"""Algorithm 2 warns, before anything is spent, if it would likely do no better than public points."""
 
 from __future__ import annotations
 

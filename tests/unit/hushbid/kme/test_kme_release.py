@@ -1,4 +1,4 @@
-"""What a recipient does with a release: means with stated errors, distances, tests, samples, models."""
+"""A recipient's uses of a release: means with stated errors, distances, tests, samples, models."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_releases_of_different_kernels_are_not_compared(data: Points) -> None:
 
 @pytest.mark.parametrize("method", ["subspace", "features"])
 def test_the_two_sample_test_keeps_its_level_and_sees_a_shift(data: Points, method: str) -> None:
-    """Its threshold is a bound: at level 5 %, 30 samples of the same distribution had better give none."""
+    """Its threshold is a bound: at level 5 %, none of 30 samples of one distribution should exceed it."""
     released = release_of(data, method=method, points=60)
     same = [released.two_sample_test(records(seed, 2000)) for seed in range(1, 31)]
     assert sum(test.rejected for test in same) <= 2

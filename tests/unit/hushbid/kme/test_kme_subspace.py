@@ -74,7 +74,7 @@ def test_neighbours_differ_by_no_more_than_the_sensitivity_and_hardly_less_in_th
 
 
 def test_the_sensitivity_of_the_paper_would_be_more_and_a_smaller_one_too_little() -> None:
-    """√2/N, not 2/N; and a control: 1.3/N is exceeded by records that are far apart."""
+    """√2/N, not 2/N; and a control: records that are far apart exceed 1.3/N."""
     found = subspace()
     assert found.distance * COORDINATE_UNIT == pytest.approx(math.sqrt(2.0), rel=1e-3)
     ends = np.array([[0.01, 0.01], [0.99, 0.99]])

@@ -1,4 +1,4 @@
-"""`hushbid plan`: figures by hand, what must grow and shrink, verdicts, JSON, and wrong usage."""
+"""`hushbid plan`: figures by hand, monotonicity, verdicts, JSON, and wrong usage."""
 
 from __future__ import annotations
 
@@ -553,7 +553,7 @@ def test_without_a_share_nothing_is_said_of_it(plan: Any) -> None:
 
 
 def test_where_no_epsilon_would_do_none_is_proposed() -> None:
-    """Three points of D_v say too little of where they come from, whatever noise is on them."""
+    """Three points of D_v say too little of their distribution, whatever the noise."""
     assert remedies._least_epsilon(setting(points=50, validation=3), (1.0, 1.0)) is None
     assert remedies._least_epsilon(setting(points=50, validation=370), (1.0, 1.0)) is not None
 

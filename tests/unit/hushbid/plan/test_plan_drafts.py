@@ -1,4 +1,4 @@
-"""Plans of session files that people are not done with, and of sessions that cannot be."""
+"""Plans of unfinished session files, and of impossible sessions."""
 
 from __future__ import annotations
 

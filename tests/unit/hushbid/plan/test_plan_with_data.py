@@ -1,4 +1,4 @@
-"""A plan with data has the rehearsal's verdict, and the range that the owners' own points came to."""
+"""A plan with data has the rehearsal's verdict, and the range with the owners' own points."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def place(count: int, seed: int, low: float, high: float) -> npt.NDArray[np.floa
 
 @pytest.fixture
 def common(tmp_path: Path) -> Path:
-    """All that owners have is wanted, and the seed set is not: a uniform choice is hard to beat."""
+    """All of the owners' points are wanted, and the seed set is not: a uniform choice is hard to beat."""
     np.savez(tmp_path / "v.npz", features=place(200, 1, 0.3, 0.9))
     np.savez(tmp_path / "s.npz", features=place(40, 2, 0.0, 0.3))
     for number in range(2):
@@ -65,7 +65,7 @@ def common(tmp_path: Path) -> Path:
 
 
 def made(path: Path, verdict: Verdict, owners: Staged | None = None, **flags: Any) -> quality.Judged:
-    """The verdict of a plan whose rehearsal came to this."""
+    """The verdict of a plan whose rehearsal had this outcome."""
     setting = plan_setting(path, PlanFlags(**flags))
     return judge(setting, Rehearsed(verdict, owners, owners), lambda: by_rule(setting))
 
@@ -188,7 +188,7 @@ def test_owners_among_whom_the_same_points_are_dealt_are_rehearsed(common: Path)
 def test_a_plan_has_the_consumers_verdict_whatever_the_owners_own_points_came_to(
     common: Path, came_to: float
 ) -> None:
-    """`run` and `consumer` know no owner's points, and say the same of the same session."""
+    """`run` and `consumer` know no owner's points, and say the same about the same session."""
     owners = Staged("the owners' own points", came_to, 1.0, came_to, 1.0)
     for played, word in ((staged(0.5, 0.4, 0.3, 1.0), "good"), (staged(1.0, 0.9, 0.8, 1.0), "uncertain")):
         found = made(common, played, owners)
@@ -256,7 +256,7 @@ def test_it_says_how_far_it_is(common: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_seed_set_is_no_reason_to_call_a_session_hopeless(common: Path) -> None:
-    """Ten points beside a seed set of 150 came to 0.4 to 2.3 times a random choice's."""
+    """Ten points beside a seed set of 150 had 0.4 to 2.3 times a random choice's MMD²."""
     flags = PlanFlags(owners=2, points=10, validation=100, epsilon_owners=3.0, epsilon_consumer=3.0)
     few = plan_setting(None, flags)
     found = predict(few, *release_errors(few))

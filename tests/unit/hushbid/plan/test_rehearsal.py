@@ -1,4 +1,4 @@
-"""A rehearsal says what noise does to a choice before any ε is spent."""
+"""A rehearsal shows the effect of noise on a choice before any ε is spent."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def session(
 
 
 def curve(count: int, seed: int) -> npt.NDArray[np.float64]:
-    """Points along a curve in the cube, which columns without each other do not tell."""
+    """Points along a curve in the cube, which no single column shows."""
     rng = np.random.default_rng(seed)
     place = rng.random(count)
     rows = np.stack([place, place**2, 1.0 - place], axis=1) + rng.normal(0, 0.02, (count, COLUMNS))
@@ -107,7 +107,7 @@ def test_where_the_kernel_tells_nothing_nothing_is_played() -> None:
 
 
 def narrow(count: int, seed: int) -> npt.NDArray[np.float64]:
-    """Points of one narrow cluster: all are alike to the session, whose bounds are right."""
+    """Points of one narrow cluster, all alike to the session, whose bounds are right."""
     return 0.5 + np.random.default_rng(seed).normal(0, 0.01, (count, COLUMNS))
 
 
@@ -236,7 +236,7 @@ CLASSES = {"classes": ["a", "b"]}
 
 
 def labelled(count: int, rows: int = 40) -> Dataset:
-    """D_v of which so many rows have a label, the last ones."""
+    """D_v whose last rows, so many, have a label."""
     names = np.array(["a", "b"] * (rows // 2))
     return Dataset.from_arrays(
         "validation.csv", curve(rows, 1), names, labelled=np.arange(rows) >= rows - count

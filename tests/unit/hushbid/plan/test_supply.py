@@ -1,4 +1,4 @@
-"""What is for sale, and whether that leaves a choice."""
+"""The points for sale, and whether they leave a choice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the theorems of the first paper ask of sessions: their formulas, and that none meets them."""
+"""The conditions of the first paper's theorems: their formulas, and that no session meets them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verdict of a rehearsal comes first: a hopeless session goes on only where that is said."""
+"""A rehearsal's verdict comes first: a hopeless session goes on only on request."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ def dataset(name: str, rows: Any) -> Dataset:
 def verdict_on(
     epsilon: float | None, rows: int = 40, *, say: Callable[[str], object] = print, **how: Any
 ) -> Verdict:
-    """Of a session over points along a curve."""
+    """The verdict on a session over points along a curve."""
     sets = Sets(dataset("validation", curve(rows, 1)), dataset("seed-set", curve(40, 2)))
     return Rehearsing(say=say, **how).verdict(session(epsilon), lambda: sets)
 
 
 @pytest.fixture(autouse=True)
 def no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a busy machine a rehearsal takes so long that it says how far it is."""
+    """On a busy machine a rehearsal takes so long that it reports progress."""
     monkeypatch.setattr("hushbid.plan.verdict._FIRST_SECONDS", math.inf)
 
 
@@ -297,7 +297,7 @@ def test_a_simulation_has_the_verdict_with_its_figures(tmp_path: Path) -> None:
 
 
 class Consumer:
-    """A consumer's files, and its process, which the test stands in for."""
+    """A consumer's files, and its process, replaced by the test."""
 
     def __init__(self, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.place = place

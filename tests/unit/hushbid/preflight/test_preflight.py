@@ -1,4 +1,4 @@
-"""Preflight: every check finds what it is for, once, and says what to do."""
+"""Preflight: every check finds its problem, once, and says what to do."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tests.unit.protocol.runtime.ledger.test_known_ledgers import opened, spendi
 
 @pytest.fixture
 def curator_of() -> Iterator[Any]:
-    """Binds a party's curator, with whatever key and roster."""
+    """Binds a party's curator, with any key and roster."""
     bound: list[RouterEndpoint] = []
 
     def bind(
@@ -115,7 +115,7 @@ def test_offline_asks_nothing_of_the_network(party: Any, monkeypatch: pytest.Mon
 
 
 def wrong(report: Report, name: str, code: int, says: str) -> None:
-    """One problem, with its fix; what depends on it is not checked."""
+    """One problem, with its fix; checks that depend on it are not made."""
     assert report.problems == [name], report.checks
     check = report.checks[name]
     assert says in check["problem"]
@@ -398,7 +398,7 @@ def test_versions_that_it_is_not_tested_with(installed: Any, party: Any) -> None
 
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> dict[str, str | None]:
-    """Versions that are not as they are here; what the project says that it needs is what it says now."""
+    """Installed versions that differ from these, with the project's present requirements."""
     versions: dict[str, str | None] = {}
     version = importlib.metadata.version
 

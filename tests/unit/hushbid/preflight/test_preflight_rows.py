@@ -1,4 +1,4 @@
-"""What preflight says of a party's own rows: how they were read and changed, and what may be wrong there."""
+"""Preflight on a party's own rows: how they were read and changed, and what may be wrong with them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_who_loses_half_of_the_rows_is_told_of_the_session_s_columns(party: Any,
 
 
 def table(one: Any, **columns: Any) -> dict[str, str]:
-    """What the check of rows says of a table with these columns besides an ordinary one."""
+    """The finding about a table with these columns besides an ordinary one."""
     count = len(next(iter(columns.values())))
     ordinary = {"a": np.arange(count) / count, "b": np.arange(count) % 7 / 7, "c": np.arange(count) % 5 / 5}
     pq.write_table(pa.table(ordinary | columns), one.place / "data.parquet")

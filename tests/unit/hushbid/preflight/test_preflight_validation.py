@@ -1,4 +1,4 @@
-"""What the consumer's preflight reads in its validation set: bounds, kernel, seed set and a rehearsal."""
+"""The consumer's preflight of its validation set: bounds, kernel, seed set and a rehearsal."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_a_seed_set_that_will_be_drawn_is_looked_at_and_never_passed_over(party:
 
 
 def test_an_invited_consumer_needs_no_private_file(party: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is checked by what it would be started with: `hushbid consumer` takes the same."""
+    """It is checked with its start options: `hushbid consumer` takes the same."""
     consumer = party("consumer")
     made = invitation(SessionFile.model_validate(consumer.session), "consumer", KEYS["curator"])
     (consumer.place / "consumer.invitation").write_text(tomli_w.dumps(made), encoding="utf-8")

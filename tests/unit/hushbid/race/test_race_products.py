@@ -1,4 +1,4 @@
-"""Sums of products: what a record changes, what noise they get, and the line that comes of them."""
+"""Sums of products: a record's effect, their noise, and the resulting line."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_neighbours_differ_by_no_more_than_the_sensitivity(rows: Array) -> None:
 
 @pytest.mark.parametrize("neighbours", Neighbours)
 def test_some_neighbours_differ_by_nearly_the_sensitivity(neighbours: Neighbours) -> None:
-    """Of the L1 one by equal coordinates; of the L2 one by a single coordinate: bounds that are tight."""
+    """The L1 bound by equal coordinates, the L2 bound by a single one: both are tight."""
     equal, single = np.ones((1, 20)) * 1e3, np.zeros((1, 20))
     single[0, 0] = 1e6
     flipped = single[:, ::-1].copy()
@@ -152,7 +152,7 @@ def test_where_the_target_has_nothing_to_do_with_features_the_mean_is_told() -> 
 
 
 def blocks(seed: int) -> tuple[Array, Array]:
-    """Mean ink of 15 of the 16 blocks of a digit, and of the one that is left: 1,797 points."""
+    """Mean ink of 15 of the 16 blocks of a digit, and of the remaining one: 1,797 points."""
     images = load_digits().images
     ink = images.reshape(-1, 4, 2, 4, 2).mean(axis=(2, 4)).reshape(-1, 16) / 8.0 - 1.0
     ink = ink[np.random.default_rng(seed).permutation(len(ink))]
@@ -178,7 +178,7 @@ def skewed(seed: int) -> tuple[Array, Array]:
 def test_models_of_14_features_and_more_are_no_worse_than_the_mean(
     data: Any, epsilon: float, delta: float, blocks_error: float, skewed_error: float
 ) -> None:
-    """Each of 5 splits on its own, and their mean as good as was measured, with some room."""
+    """Each of 5 splits on its own, and their mean as good as measured, with some room."""
     errors = []
     for seed in range(5):
         X, y = data(seed)

@@ -1,4 +1,4 @@
-"""Private linear regression, by products or a sketch: what it recovers, guarantees, and refuses."""
+"""Private linear regression, by products or a sketch: its accuracy, guarantees, and refusals."""
 
 from __future__ import annotations
 

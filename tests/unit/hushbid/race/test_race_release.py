@@ -1,4 +1,4 @@
-"""The noise of a sketch: scales, costs, statements, and what merging does to them."""
+"""The noise of a sketch: scales, costs, statements, and the effect of merging on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sketches: counts, what is read off them, streams and sums."""
+"""Sketches: counts, estimates from them, streams and sums."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_five_owners_sketches_add_up_to_that_of_the_union_bit_for_bit() -> None:
 
 
 class Drawing:
-    """A source that remembers what it was asked for and gave."""
+    """A source that remembers its requests and answers."""
 
     name, protects = "simulated", False
 

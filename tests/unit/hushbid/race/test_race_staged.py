@@ -1,4 +1,4 @@
-"""A classifier that chooses its own size: what it spends, what it finds, when it finds nothing."""
+"""A classifier that chooses its own size: its costs, its findings, and when it finds nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ADD, SUBSTITUTE = Neighbours.ADD_REMOVE_ONE, Neighbours.SUBSTITUTE_ONE
 
 
 def skewed(count: int = 11_000, seed: int = 0, share: float = 0.092) -> tuple[Points, Labels]:
-    """Two normal classes of five correlated columns, of which one has this share of the points."""
+    """Two normal classes of five correlated columns; one has this share of the points."""
     rng = np.random.default_rng(seed)
     labels = (rng.random(count) < share).astype(np.int64)
     mixing = np.random.default_rng(7).normal(size=(5, 5)) * 0.6 + np.eye(5)
@@ -320,7 +320,7 @@ def test_the_conventions_of_scikit_learn_hold(estimator: Any, check: Callable[[A
 def test_a_default_classifier_is_as_good_as_private_logistic_regression(
     name: str, shared_data: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two splits; docs/race.md has ten, and the test below is of them."""
+    """Two splits; docs/race.md has ten, which the test below uses."""
     for other in set(LOGISTIC) - {name}:
         monkeypatch.delitem(LOGISTIC, other)
     rows = race(["defaults"], shared_data(f"{name}.npz").parent, epsilons=[0.1, 1.0], seeds=[0, 1])

@@ -1,4 +1,4 @@
-"""What is read off a private sketch: modes, anomalies, diverse samples, classes; and the experiment."""
+"""Uses of a private sketch: modes, anomalies, diverse samples, classes; and the experiment."""
 
 from __future__ import annotations
 

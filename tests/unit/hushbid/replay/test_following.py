@@ -1,4 +1,4 @@
-"""What is shown of a session that runs is what redacted copies of its transcripts tell, and is read once."""
+"""The view of a running session equals that of redacted copies of its transcripts, read once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def sealed(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, bytes]:
 
 
 def places(run: Path, images: Mapping[str, bytes]) -> Path:
-    """The directory of a run that has so much of each transcript; what grew was appended."""
+    """The directory of a run with so much of each transcript; growth was appended."""
     for party, image in images.items():
         path = run / "parties" / party / "state" / f"{party}.transcript"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -41,7 +41,7 @@ def places(run: Path, images: Mapping[str, bytes]) -> Path:
 
 
 def of_redacted(run: Path, place: Path, *, without: frozenset[str] = frozenset()) -> Facts:
-    """What `hushbid replay` shows of redacted copies of a run's transcripts."""
+    """The facts of `hushbid replay` for redacted copies of a run's transcripts."""
     place.mkdir(exist_ok=True)
     copies = []
     for path in sorted(run.rglob("*.transcript")):

@@ -1,4 +1,4 @@
-"""Two recordings side by side: what differs, where it begins, and what is refused."""
+"""Two recordings side by side: their differences, where these begin, and what is refused."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_where_all_is_said_alike_the_shorter_one_s_end_differs(recording: Callab
 
 
 def said_alone(recording: Recording) -> Recording:
-    """Without what was chosen, and without notes, by which an owner tells that it has no point left."""
+    """Without choices, and without notes, by which an owner tells that it has no point left."""
     facts = recording.facts
     return replace(recording, facts=replace(facts, chosen=None, notes=("",) * len(facts.notes)))
 

@@ -1,4 +1,4 @@
-"""What a replay shows is what the transcripts say, counted a second time; and no file ends in an error."""
+"""A replay's facts equal a second count of the transcripts; and no file ends in an error."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.support.transcripts import record_spans
 
 
 def messages(facts: Facts) -> Counter[str]:
-    """The messages of all steps, by kind; those that a transcript tells twice, as they were sent twice."""
+    """The messages of all steps, by kind; repeated ones as often as they were sent."""
     found: Counter[str] = Counter()
     for kind, event, count in zip(facts.steps.kind, facts.steps.event, facts.steps.count, strict=True):
         found[facts.kinds[kind]] += 0 if event else count
@@ -37,7 +37,7 @@ def messages(facts: Facts) -> Counter[str]:
 
 
 def happened(facts: Facts, what: str) -> list[tuple[str, int]]:
-    """To whom it happened, and in what round."""
+    """The party and the round of each event."""
     steps = facts.steps
     return [
         (facts.parties[steps.sender[i]], steps.round[i])

@@ -1,4 +1,4 @@
-"""Where a replay draws points: those of the records, on axes that a second computation finds."""
+"""A replay draws the points of the records, on axes that a second computation finds."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def handed_over(path: Path) -> list[tuple[int, Floats]]:
 
 
 def bought(path: Path) -> list[Floats]:
-    """φ of what a consumer's transcript says was delivered."""
+    """φ of the delivered points in a consumer's transcript."""
     found: list[Floats] = []
     with TranscriptReader(path) as reader:
         for item in (item for record in reader for item in record.items):

@@ -1,4 +1,4 @@
-"""The server of a live page answers who has its address, on this machine, and nobody else."""
+"""The server of a live page answers holders of its address on this machine, and nobody else."""
 
 from __future__ import annotations
 

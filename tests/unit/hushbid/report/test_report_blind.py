@@ -1,4 +1,4 @@
-"""What a report tells of a session whose curator is blind: of what it weighs, the consumer."""
+"""The report of a session with a blind curator: the consumer's weights come from the consumer."""
 
 from __future__ import annotations
 

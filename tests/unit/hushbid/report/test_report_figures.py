@@ -1,4 +1,4 @@
-"""The figures of a report against the machines that the transcripts are of."""
+"""The figures of a report against the machines of the transcripts."""
 
 from __future__ import annotations
 

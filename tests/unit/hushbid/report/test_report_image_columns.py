@@ -1,4 +1,4 @@
-"""The pictures of a session whose columns say which of them are images."""
+"""The pictures of a session with image columns."""
 
 from __future__ import annotations
 

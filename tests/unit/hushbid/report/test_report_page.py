@@ -42,7 +42,7 @@ BYTES = 1_500_000
 
 
 class Elements(HTMLParser):
-    """The elements of a page, and those that are not closed where they should be."""
+    """The elements of a page, and those that are not closed properly."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -87,7 +87,7 @@ def embedded(page: str, identifier: str) -> Any:
 
 
 def forged(place: Path) -> Path:
-    """A redacted transcript in which all free text is hostile: nobody's machine vouches for it."""
+    """A redacted transcript in which all free text is hostile: no machine vouches for it."""
     file = session_file(owners=OWNERS, points=3)
     header = Header(
         "curator",
@@ -225,7 +225,7 @@ def test_what_is_plotted_is_what_the_figures_say(session: Recorded) -> None:
 
 
 def values(plot: LayoutDOM, name: str) -> np.ndarray[Any, Any]:
-    """What is drawn by that name; nothing, where nothing is."""
+    """The drawn values of that name; empty if there are none."""
     found: Any = plot.select_one({"name": name})
     return np.array([]) if found is None else np.asarray(found.data_source.data[found.glyph.y])
 
@@ -337,5 +337,5 @@ def test_incidents_are_listed_up_to_a_limit(session: Recorded, tmp_path: Path) -
 
 
 def test_the_first_event_is_the_session_file() -> None:
-    """What the forgery above begins with is what parties record."""
+    """The forgery above begins as parties' records do."""
     assert started(session_file(owners=OWNERS, points=3)).item().kind == Started.KIND

@@ -66,14 +66,14 @@ def figures(of: Bought, image: Image | None = None) -> ReportFigures:
 
 
 def pictures(of: Bought) -> Pictures:
-    """What the pictures show."""
+    """The content of the pictures."""
     found = figures(of).pictures
     assert found is not None
     return found
 
 
 def drawn(of: Bought) -> tuple[Pictures, str]:
-    """What the pictures show, and the page's words."""
+    """The content of the pictures, and the page's words."""
     found = figures(of)
     assert found.pictures is not None
     return found.pictures, " ".join(Elements(page_of(found)).text)
@@ -173,7 +173,7 @@ def test_the_map_is_that_of_the_kernel_s_largest_eigenvectors(images: Bought) ->
 
 
 def test_offered_points_lie_on_the_map_where_bought_ones_do(images: Bought) -> None:
-    """What was bought was offered, and by the same components lies at the same place."""
+    """Bought points were offered, and lie at the same place by the same components."""
     without = pictures(images)
     files = tuple(images.validation.with_name(f"{owner}.npz") for owner in ("north", "south"))
     sources = open_sources([images.consumer])
@@ -273,7 +273,7 @@ def test_images_on_the_page_are_the_rows_by_round(images: Bought) -> None:
 
 
 def pixels(text: str) -> np.ndarray[Any, Any]:
-    """Those of a PNG in base64, of (height, width) or (height, width, 3)."""
+    """The pixels of a PNG in base64, of (height, width) or (height, width, 3)."""
     return np.asarray(PixelImage.open(BytesIO(base64.b64decode(text))))
 
 

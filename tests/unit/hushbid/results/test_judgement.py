@@ -1,4 +1,4 @@
-"""The same session, told in every place: the same two sentences, figures, and order of owners."""
+"""The same session has the same two sentences, figures, and order of owners in every place."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def invoked(*arguments: str | Path) -> str:
 
 @dataclass(frozen=True)
 class Session:
-    """A simulated session: what was printed, its result, what its consumer knows, and its files."""
+    """A simulated session: its output, its result, its consumer's knowledge, and its files."""
 
     printed: str
     result: RunResult

@@ -1,4 +1,4 @@
-"""What a run says at its end: to programs, and to people."""
+"""A run's output at its end: for programs, and for people."""
 
 from __future__ import annotations
 
@@ -330,7 +330,7 @@ def test_the_first_sentence_says_whether_the_model_gets_better() -> None:
 
 @pytest.mark.parametrize(("details", "most"), [(False, 16), (True, 41)])
 def test_the_demonstration_fits_a_terminal_of_80_columns(*, details: bool, most: int) -> None:
-    """Where no path is too long for a line; sixteen lines unless all figures are asked for."""
+    """Unless a path is too long for a line; sixteen lines unless all figures are requested."""
     found = simulate(open_cluster(DEMONSTRATION))
     shown_by_run = replace(
         found,

@@ -1,4 +1,4 @@
-"""Keys are asked for, approved and taken back: requests, and the session file that a person keeps."""
+"""Keys are requested, approved and revoked: requests, and the session file that a person keeps."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ KEYS: dict[str, KeyPair] = {"north": NORTH, "south": SOUTH, "curator": CURATOR, 
 
 @pytest.fixture
 def session(tmp_path: Path) -> Path:
-    """The example that is shipped, whose roster is empty."""
+    """The shipped example, whose roster is empty."""
     text = (ROOT / "configs" / "separate" / "session.toml").read_text(encoding="utf-8")
     (tmp_path / "session.toml").write_text(text, encoding="utf-8")
     return tmp_path / "session.toml"
@@ -46,7 +46,7 @@ def session(tmp_path: Path) -> Path:
 def request(
     place: Path, name: str, key: KeyPair | None = None, changes: dict[str, Any] | None = None
 ) -> Path:
-    """A party's request, with values changed after it was signed."""
+    """A party's request, with values changed after signing."""
     role: Role = "owner" if name not in ("curator", "consumer") else name  # type: ignore[assignment]
     values = key_request(name, role, key or KEYS[name]) | (changes or {})
     path = place / f"{name}.request"
@@ -225,7 +225,7 @@ def test_another_key_takes_the_place_of_one_only_if_that_is_said(session: Path) 
 
 
 def negated(pair: KeyPair) -> PublicIdentity:
-    """The key that is the same on Curve25519."""
+    """The key that maps to the same key on Curve25519."""
     raw = pair.public.raw
     return PublicIdentity.from_bytes(raw[:31] + bytes([raw[31] ^ 0x80]))
 
@@ -274,7 +274,7 @@ def confirmed(session: Path, requests: list[Path], *fingerprints: str) -> Approv
 
 
 def posing(session: Path) -> Path:
-    """A request of south for the consumer's place, by south's own key."""
+    """South's request for the consumer's place, by south's own key."""
     path = session.with_name("posing.request")
     path.write_text(tomli_w.dumps(key_request("south", "consumer", SOUTH)), encoding="utf-8")
     return path

@@ -1,4 +1,4 @@
-"""Processes that a fork server makes: their own in all things, and ended for certain."""
+"""Processes from a fork server: independent in every way, and ended for certain."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def server() -> Iterator[ForkServer]:
 
 @dataclass
 class Probe:
-    """A forked process of `forked_probe`, and where it says what."""
+    """A forked process of `forked_probe`, and its output."""
 
     process: Forked
     out: Path
@@ -174,7 +174,7 @@ def test_whatever_still_runs_ends_with_a_fork_server_that_is_killed(tmp_path: Pa
 
 @pytest.mark.parametrize("unread", [False, True])
 def test_whatever_still_runs_ends_with_a_launcher_that_is_killed(tmp_path: Path, unread: bool) -> None:
-    """Also with one that has not heard yet that another process has ended."""
+    """Even with one that has not heard yet that another process has ended."""
     code = f"""
 import os, sys, time
 from pathlib import Path

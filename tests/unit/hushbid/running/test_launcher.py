@@ -1,4 +1,4 @@
-"""What a run's launcher makes of its curator's progress, with processes that are played."""
+"""A run's launcher and its curator's progress, with scripted processes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROUND = Progress(
 
 @dataclass
 class Played:
-    """A party's process: heron's fails at once, the others end well when the curator has been heard."""
+    """A party's process: heron's fails at once, the others end well after the curator's progress."""
 
     party: Any
     looks: int = 0
@@ -69,7 +69,7 @@ class Played:
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *lines: Progress) -> tuple[Any, list[Progress]]:
-    """Run parties of which the curator says these lines; returns how it ended, and what was told."""
+    """Run parties whose curator prints these lines; returns the end, and the reported progress."""
 
     def start(party: Party, *, server: Any, launcher: int, progress: int | None) -> Played:
         assert os.fstat(launcher), "it is open"

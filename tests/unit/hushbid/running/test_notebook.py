@@ -1,4 +1,4 @@
-"""What somebody sees in a notebook: a bar that ends full, and short forms of what a cell returns."""
+"""The view in a notebook: a bar that ends full, and short forms of a cell's result."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROUNDS = {
 
 
 class Shell:
-    """A notebook's display: what was shown, and what it was replaced by."""
+    """A notebook's display: what was shown, and its replacements."""
 
     def __init__(self) -> None:
         self.shown: list[str] = []

@@ -1,4 +1,4 @@
-"""Whatever bytes a user's file has, it is read or refused by a typed error: never a bug (exit code 5)."""
+"""Any bytes of a user's file are read or refused by a typed error: never a bug (exit code 5)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ FILES = broken() | st.lists(PIECES, max_size=12).map(b"".join) | st.binary(max_s
 
 
 def look_at(path: Path) -> None:
-    """All that reads a table: each ends well, or in words."""
+    """All readers of a table: each ends well, or with an explanation."""
     with contextlib.suppress(HushbidError):
         load_dataset(path, DataColumns(label="d", schema=SCHEMA))
     with contextlib.suppress(HushbidError):

@@ -1,4 +1,4 @@
-"""After a session with columns: its table, gaps, and a cluster file in the place of a session file."""
+"""After a session with columns: its table, gaps, and a cluster file in place of a session file."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def place(simulated: Path, tmp_path: Path) -> Path:
-    """Its directory, for a test that may change what lies there."""
+    """Its directory, for a test that may change its files."""
     return shutil.copytree(simulated, tmp_path, dirs_exist_ok=True)
 
 
@@ -139,7 +139,7 @@ def test_what_is_neither_a_session_nor_a_cluster_file_is_refused(place: Path) ->
 
 @pytest.fixture
 def amounts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A simulated session whose labels are whole numbers, few of which differ, and amounts by [labels]."""
+    """A simulated session whose labels are few different whole numbers, and amounts by [labels]."""
     generator = np.random.default_rng(6)
     for name, count in (("north", 80), ("south", 80), ("seeds", 20), ("test", 40), ("validation", 40)):
         x = generator.random((count, 2))

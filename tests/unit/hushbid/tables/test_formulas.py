@@ -1,4 +1,4 @@
-"""CSV that we write: exact for programs, and people are told what a spreadsheet takes for formulas."""
+"""Our CSV: exact for programs, with a warning about cells that a spreadsheet takes for formulas."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_what_is_written_is_read_again_as_it_was(tmp_path: Path) -> None:
 
 @pytest.fixture
 def delivered(tmp_path: Path) -> Path:
-    """A delivery whose labels and identifiers owners made, and the schema and D_v for it."""
+    """A delivery with labels and identifiers made by owners, and its schema and D_v."""
     points = np.random.default_rng(1).random((30, 2))
     np.savez(
         tmp_path / "delivered.npz",

@@ -1,4 +1,4 @@
-"""Rows of own tables that do not fit: `--outside` of a verb means what it means in a party's file."""
+"""Own rows that do not fit: a verb's `--outside` means the same as in a party's file."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_it_is_told_to_people(place: Path) -> None:
 
 
 def test_two_tables_of_one_name_are_both_told(place: Path) -> None:
-    """The later one, a test set in another folder, took the place of the first."""
+    """The later one, a test set in another folder, replaced the first."""
     other = place / "test" / "wanted.csv"
     other.parent.mkdir()
     other.write_text((place / "wanted.csv").read_text() + "1.8,0.5,1\n")

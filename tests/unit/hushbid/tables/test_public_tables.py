@@ -1,6 +1,6 @@
-"""Tables of R and statsmodels: drafted, split over three owners, bought of, and compared with what they were.
+"""Tables of R and statsmodels: drafted, split over three owners, bought, and compared with the originals.
 
-The packages are no part of the project: without them the tests skip, and say what to install.
+The packages are not part of the project: without them the tests skip, and say what to install.
 """
 
 from __future__ import annotations

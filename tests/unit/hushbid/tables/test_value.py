@@ -1,4 +1,4 @@
-"""`hushbid value`: what each owner's delivered points are worth, from files."""
+"""`hushbid value`: the worth of each owner's delivered points, from files."""
 
 from __future__ import annotations
 

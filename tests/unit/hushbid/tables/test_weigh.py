@@ -1,4 +1,4 @@
-"""`hushbid weigh`: the weights that a consumer computes, once more, with other choices."""
+"""`hushbid weigh`: the consumer's weights recomputed, with other choices."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_the_points_are_written_with_their_weights_where_asked(place: Path, name
 
 
 def test_labels_that_some_points_do_not_have_are_no_obstacle(place: Path) -> None:
-    """The filler of a text label is empty, which no file of a party's may have."""
+    """The filler of a text label is empty, which no party's file may have."""
     with np.load(place / "delivered.npz") as archive:
         arrays = {name: archive[name] for name in archive.files}
     names = np.array(["benign", "malignant"])[LABELS]
@@ -180,7 +180,7 @@ def test_a_table_takes_labels_of_every_type_and_a_delivery_without_them(place: P
 
 
 def test_a_point_at_a_bound_by_its_own_number_type_is_weighed(place: Path) -> None:
-    """The nearest float32 of a bound is beyond it as a float64: it was judged when it was delivered."""
+    """The nearest float32 of a bound lies beyond it as a float64: the delivery was judged by that."""
     with np.load(place / "delivered.npz") as archive:
         arrays = {name: archive[name] for name in archive.files}
     features = arrays["features"].copy()
@@ -211,7 +211,7 @@ def test_a_left_over_of_a_killed_process_is_neither_followed_nor_kept(place: Pat
 
 
 def older(place: Path) -> None:
-    """A delivery by a version that wrote neither weights nor what they depend on."""
+    """A delivery by a version that wrote neither weights nor their parameters."""
     with np.load(place / "delivered.npz") as archive:
         arrays = {name: archive[name] for name in archive.files}
     for name in ("weights", "gamma", "lower", "upper"):

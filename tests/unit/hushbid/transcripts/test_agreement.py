@@ -1,4 +1,4 @@
-"""`transcript verify` of several parties' files: what one sent the other received, and nothing else."""
+"""`transcript verify` of several parties' files: each received what the other sent, and nothing else."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ TICK = RecordedItem("tick", {}, {}, {})
 
 
 def checked(paths: Sequence[Path]) -> dict[str, Any]:
-    """What is said of these files, as JSON has it."""
+    """The findings about these files, as JSON."""
     found: dict[str, Any] = json.loads(json.dumps(verify_all(paths), allow_nan=False))
     return found
 
@@ -59,14 +59,14 @@ def pair_of(found: dict[str, Any], party: str) -> dict[str, Any]:
 def what(pair: dict[str, Any]) -> list[tuple[str, str, str]]:
     """The disagreements: what, whose frame or head, of which kind.
 
-    Without the messages in which a forger tells the head that it signed anew: they differ by that alone.
+    Messages with a head that a forger signed anew are left out: they differ by that alone.
     """
     found = [(each["what"], each["sender"], each["message"]) for each in pair["disagreements"]]
     return [each for each in found if each[2] not in ("close", "farewell")]
 
 
 def told(paths: Sequence[Path]) -> str:
-    """What people read."""
+    """The findings for people."""
     console = Console(file=io.StringIO(), width=300)
     render_verification(verify_all(paths), console)
     assert isinstance(console.file, io.StringIO)
@@ -74,7 +74,7 @@ def told(paths: Sequence[Path]) -> str:
 
 
 def forged(directory: Path, party: str, change: Callable[[Record], Record | None]) -> dict[str, Any]:
-    """What is said where a party with its own key rewrote its file."""
+    """The findings about a file that a party rewrote with its own key."""
     images = dict(recorded())
     images[party] = rewritten(images[party], directory, change, session=SESSION)
     found = checked(written(images, directory))
@@ -206,7 +206,7 @@ def test_other_bytes_under_one_number_are_told_with_both_records(tmp_path: Path,
 
 
 def test_a_sealed_bid_is_compared_by_what_is_kept_of_it_too(tmp_path: Path) -> None:
-    """Who leaves the digest of the body as it came, and changes the score beside it, is caught."""
+    """A forger that keeps the digest of the original body, and changes the score beside it, is caught."""
     session = session_of("sealed")
     images = dict(recorded("sealed"))
 
@@ -239,7 +239,7 @@ def test_a_message_that_makes_a_link_is_compared_too(tmp_path: Path) -> None:
 
 
 def test_what_a_party_acknowledged_it_had_received(tmp_path: Path) -> None:
-    """An owner that stops cannot take back the last broadcast that it received: it has acknowledged it."""
+    """An owner that stops cannot deny the last broadcast that it acknowledged."""
     for frames in range(8, FRAMES):
         images = dict(stopped(frames))
         _, records = records_of(images[OWNER], tmp_path)
@@ -293,7 +293,7 @@ def test_whole_records_that_were_cut_off_a_file_show_in_the_others(
 def test_a_transcript_that_was_rewritten_after_the_end_is_not_the_one_that_was_signed(
     tmp_path: Path, party: str, copy: str
 ) -> None:
-    """Also where nothing of it concerns the others, and where its private fields were taken out since."""
+    """Even if nothing in it concerns the others, and if its private fields were removed since."""
     images = dict(recorded())
 
     def change(record: Record) -> Record:
@@ -314,7 +314,7 @@ def test_a_transcript_that_was_rewritten_after_the_end_is_not_the_one_that_was_s
 
 
 def told_anew(peer: str, **changes: Any) -> Callable[[Record], Record]:
-    """The close that the curator sent to a peer, or that the peer received, with something else in it."""
+    """The curator's close to a peer, as sent or received, with other content."""
 
     def body(frame: dict[str, Any]) -> bytes:
         close = decode_message(Direction.CURATOR_TO_OWNER, frame["body"])
@@ -355,7 +355,7 @@ def test_owners_that_were_told_of_two_ends_show_it_without_the_curators_file(
 
 
 def test_a_curator_that_told_everybody_of_an_earlier_head_is_caught_by_its_file(tmp_path: Path) -> None:
-    """It could go on from there as it likes: that a head is one of the chain is not enough."""
+    """It could continue from there as it likes: a head within the chain is not enough."""
     _, records = records_of(recorded()[CURATOR], tmp_path)
     stale = told_anew(OWNER, head=records[2].digest)
     images = {}
@@ -459,7 +459,7 @@ def test_files_of_different_sessions_are_refused_with_what_differs(tmp_path: Pat
 
 @pytest.fixture
 def hushbid(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Any:
-    """`hushbid(*paths)` verifies them, and gives exit code, stdout and stderr."""
+    """`hushbid(*paths)` verifies them; returns exit code, stdout and stderr."""
 
     def run(*arguments: str | Path) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["hushbid", "transcript", "verify", *map(str, arguments)])

@@ -1,4 +1,4 @@
-"""A curator that tells one owner another broadcast is found out, from its own file or from the owners'."""
+"""A curator that sends one owner another broadcast is caught, by its own file or by the owners'."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def told(paths: Sequence[Path]) -> str:
 
 
 def body_in(image: bytes, directory: Path, peer: str) -> bytes:
-    """The broadcast of the round that a file has for a peer, or from it."""
+    """The round's broadcast that a file has for a peer, or from it."""
     _, records = records_of(image, directory)
     for record in records:
         for frame in map(frame_in, record.items):
@@ -61,7 +61,7 @@ def body_in(image: bytes, directory: Path, peer: str) -> bytes:
 
 
 def denied(directory: Path) -> bytes:
-    """The two-faced curator's file, rewritten: it says that all owners had the same broadcast."""
+    """The two-faced curator's file, rewritten to claim the same broadcast for all owners."""
     image = two_faced()[CURATOR]
     same = body_in(image, directory, OTHERS[0])
 
@@ -75,7 +75,7 @@ def denied(directory: Path) -> bytes:
 
 
 def evidence(found: dict[str, Any]) -> list[set[tuple[str, tuple[str, ...]]]]:
-    """Of the one equivocation, for each broadcast: who tells of it, and whom it went to."""
+    """For each broadcast of the one equivocation: who reports it, and who received it."""
     (equivocation,) = found["equivocations"]
     assert equivocation["round"] == TWO_FACED_ROUND
     return [
@@ -127,7 +127,7 @@ def test_a_curator_that_denies_it_is_contradicted_by_the_owner(tmp_path: Path) -
 
 
 def test_two_transcripts_of_one_curator_are_told_apart_with_the_owners_files(tmp_path: Path) -> None:
-    """Which file agrees with whom: what was sent agrees with all, what is claimed contradicts all."""
+    """The true file agrees with all owners, the false one contradicts all."""
     paths = written(two_faced(), tmp_path)
     claimed = tmp_path / "claimed.transcript"
     claimed.write_bytes(denied(tmp_path))

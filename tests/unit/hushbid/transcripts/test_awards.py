@@ -1,4 +1,4 @@
-"""`transcript verify` where the curator is blind: awards beside bids, and whose doing a void box is."""
+"""`transcript verify` with a blind curator: awards beside bids, and who is responsible for a void box."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SESSION = session_of("blind", ROUNDS)
 
 
 class _Other(CuratorMachine):
-    """A blind curator that hands on something else than the best boxes."""
+    """A blind curator that forwards something else than the best boxes."""
 
     def send(self, peer: str, message: Any, body: bytes | None = None) -> None:
         if isinstance(message, Award) and message.round == 2:
@@ -58,7 +58,7 @@ class _OtherBox(_Other):
 
 
 class _Unsigned(CuratorMachine):
-    """A blind curator that takes owners' signatures away."""
+    """A blind curator that removes owners' signatures."""
 
     def send(self, peer: str, message: Any, body: bytes | None = None) -> None:
         if isinstance(message, Award):
@@ -73,14 +73,14 @@ def _unsigned(purchase: Any) -> Any:
 
 
 class _Worst(BlindSelection):
-    """Takes the worst boxes in the place of the best."""
+    """Chooses the worst boxes instead of the best."""
 
     def best(self, present: list[str], count: int) -> list[tuple[bytes, str, int]]:
         return super().best(present, 1000)[-count:]
 
 
 class _Boasting(BlindOwnerNumerics):
-    """Scores its newest box as if it were the best that can be."""
+    """Scores its newest box with the highest possible score."""
 
     def _masked(self, mask: Any, weights: Any) -> bytes:
         scores = super()._masked(mask, weights)
@@ -88,7 +88,7 @@ class _Boasting(BlindOwnerNumerics):
 
 
 def with_curator(kind: type[CuratorMachine] | type[BlindSelection]) -> Callable[..., Any]:
-    """Makes curators of which the machine, or the selection, is another one."""
+    """Makes curators with another machine or selection."""
 
     def made(session: Any, *, noise: Any) -> Any:
         machine, numerics = curator_party(session, noise=noise)
@@ -108,7 +108,7 @@ def boasting(session: Any, name: str, *given: Any, **more: Any) -> Any:
 
 
 def checked(images: Mapping[str, bytes], place: Path, *parties: str) -> tuple[dict[str, Any], str]:
-    """What is said of transcripts, for programs and for people."""
+    """The findings about transcripts, for programs and for people."""
     found = verify_all(written(images, place, *parties))
     console = Console(file=io.StringIO(), width=300)
     render_verification(found, console)
@@ -194,7 +194,7 @@ def test_a_curator_that_passed_over_better_boxes_is_found(tmp_path: Path) -> Non
 
 
 def test_owners_were_sent_the_broadcast_that_the_consumer_made(tmp_path: Path) -> None:
-    """Consumer and owner share no frame: without the curator's file, too, two broadcasts of a round show."""
+    """Consumer and owner share no frame: two broadcasts of a round show even without the curator's file."""
 
     def other(frame: dict[str, Any]) -> bytes:
         message = decode_message(Direction.CURATOR_TO_OWNER, frame["body"])

@@ -1,4 +1,4 @@
-"""`transcript verify` compares what was charged with what the session's releases cost."""
+"""`transcript verify` compares charges with the costs of the session's releases."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def faults(image: bytes, directory: Path) -> list[str]:
 
 
 def charged(change: Callable[[Public], Public | None]) -> Callable[[Record], Record]:
-    """A record with its charges changed; None: taken out."""
+    """A record with its charges changed; None: removed."""
 
     def item(each: RecordedItem) -> RecordedItem | None:
         if each.kind != Charge.KIND:

@@ -1,4 +1,4 @@
-"""`transcript verify` where the curator cannot link: its choices beside scores, and its boxes beside bids."""
+"""`transcript verify` of a curator that cannot link: its choices beside scores, its boxes beside bids."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _unlinked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class _Other(CuratorMachine):
-    """Hands on something else than it should, in the second round."""
+    """Forwards something else than it should, in the second round."""
 
     def send(self, peer: str, message: Any, body: bytes | None = None) -> None:
         if isinstance(message, Choice | Picked) and message.round == 2:
@@ -64,7 +64,7 @@ class _Worst(UnlinkedSelection):
 
 
 class _ChoosesTaken(UnlinkedSelection):
-    """Takes no notice of what was bought; the consumer refuses it."""
+    """Ignores what was bought; the consumer refuses it."""
 
     def candidates(self, owner: str) -> Any:
         self._taken[owner] = self._taken[owner][:0]
@@ -72,7 +72,7 @@ class _ChoosesTaken(UnlinkedSelection):
 
 
 class _Boasting(UnlinkedOwnerNumerics):
-    """Scores the box in its last place as if it were the best that can be."""
+    """Scores the box in its last place with the highest possible score."""
 
     def _masked(self, mask: Any, weights: Any) -> bytes:
         scores = super()._masked(mask, weights)

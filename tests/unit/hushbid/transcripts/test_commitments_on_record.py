@@ -1,4 +1,4 @@
-"""`transcript verify` holds files to the order in which owners commit and see."""
+"""`transcript verify` checks that owners commit before they see anything."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def forged(party: str, directory: Path, change: Any, rule: str = "sealed") -> li
 
 
 def without(message: str, owner: str = "") -> Any:
-    """A record without frames of a message; of one owner, where it is named."""
+    """A record without frames of a message; of one owner, if named."""
 
     def unwanted(item: RecordedItem) -> bool:
         frame = frame_in(item)
@@ -68,7 +68,7 @@ def other_roots(frame: dict[str, Any]) -> bytes:
 
 
 def of_the_first_alone(frame: dict[str, Any]) -> bytes:
-    """The roots without that of the second owner."""
+    """The roots without the second owner's."""
     message = decode_message(Direction.CURATOR_TO_CONSUMER, frame["body"])
     assert isinstance(message, Roots)
     parts = {"roots": message.roots[:32] + bytes(32), "signatures": message.signatures[:64] + bytes(64)}

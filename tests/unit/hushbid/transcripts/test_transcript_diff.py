@@ -1,4 +1,4 @@
-"""`transcript diff`: where two sessions part by what was done, whatever the times, salts and numbers."""
+"""`transcript diff`: where two sessions diverge in content, whatever the times, salts and numbers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def image(steps: list[Step], *, salt: bytes, header: Header = HEADER) -> bytes:
 
 @pytest.fixture
 def compared(tmp_path: Path) -> Compare:
-    """Records the steps in two files, with salts of their own, and compares these."""
+    """Records the steps in two files, with their own salts, and compares these."""
 
     def run(a: list[Step], b: list[Step], *, redacted: str = "", **options: Any) -> Comparison:
         for name, steps in (("a", a), ("b", b)):
@@ -89,7 +89,7 @@ def test_the_same_steps_are_the_same_under_any_salts(compared: Compare) -> None:
 
 
 def later(steps: list[Step]) -> list[Step]:
-    """The same, a second later, timers and all."""
+    """The same steps, a second later, timers included."""
 
     def moved(item: Item) -> Item:
         if item.kind != "set-timer":
@@ -116,7 +116,7 @@ def signed(head: bytes) -> Item:
 
 
 def closing(kind: str, message: str, **fields: Any) -> Item:
-    """A frame of the last messages, with whatever fields these have."""
+    """A frame of the last messages, with any fields."""
     body = pack_value({"kind": message, **fields})
     values: Fields = {"peer": "wren", "sequence": 9, "acknowledged": 3, "message": message, "body": body}
     return Item(kind, {}, {"frame": values})
@@ -358,7 +358,7 @@ def test_a_hint_says_that_private_names_more_where_it_does(compared: Compare, re
 
 
 def told(found: Comparison) -> str:
-    """What people read."""
+    """The output for people."""
     console = Console(file=io.StringIO(), width=100)
     render_comparison(found, console)
     assert isinstance(console.file, io.StringIO)

@@ -1,4 +1,4 @@
-"""An export holds every value, or with --redact none that is private, and is there whole or not at all."""
+"""An export has every value, or with --redact no private one, and exists whole or not at all."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_json_lines_are_the_header_the_records_and_the_end(path: Path) -> None:
 
 
 def value_of(shown: Any) -> Value:
-    """The value that a line of JSON stands for: written from the module's description alone."""
+    """The value behind a line of JSON: written from the module's description alone."""
     if isinstance(shown, list):
         return tuple(map(value_of, shown))
     if not isinstance(shown, dict):
@@ -131,7 +131,7 @@ def names_of(value: Any) -> set[str]:
 
 
 def one_nan(value: Any) -> Any:
-    """The value with one and the same NaN for all: their further bits mean nothing."""
+    """The value with one NaN for all: their other bits mean nothing."""
     if isinstance(value, dict):
         return {key: one_nan(field) for key, field in value.items()}
     if isinstance(value, list | tuple):
@@ -303,7 +303,7 @@ def test_a_redacted_export_holds_no_private_value(path: Path, form: ExportFormat
 
 @pytest.mark.parametrize("form", [ExportFormat.JSONL, ExportFormat.PARQUET])
 def test_what_is_said_of_private_values_is_so(path: Path, form: ExportFormat) -> None:
-    """Also of a file out of which they were taken before."""
+    """Also for a file that was redacted before."""
     copy = path.with_name("public.transcript")
     export(path, copy, form=ExportFormat.TRANSCRIPT, redacted=True)
     for source, redacted, there in ((path, False, 6), (path, True, 0), (copy, False, 0)):
@@ -403,9 +403,9 @@ def test_a_torn_tail_is_left_out_and_counted(path: Path, form: ExportFormat) -> 
 
 @contextmanager
 def little_room() -> Iterator[None]:
-    """Files of this process have no room for more than 200 bytes: the error of a disk that is full.
+    """Limit this process's files to 200 bytes: the error of a full disk.
 
-    No fixture: pytest's own output may go to a file.
+    This is no fixture: pytest's own output may go to a file.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (200, hard))

@@ -1,4 +1,4 @@
-"""`transcript show`: private values on request only, chosen by what is shown, nothing a terminal acts on."""
+"""`transcript show`: private values on request only, filtered by what is shown, nothing active."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_who_was_asked_cannot_be_found_by_choosing_without_private_values(sessio
     asked_heron = transcript(steps)
 
     def seen(image: bytes, choice: RecordSelection) -> str:
-        """All that is shown, but for digests, which are of salted commitments."""
+        """Everything shown, except digests, which cover salted commitments."""
         session.write_bytes(image)
         records = parts_of(session, choice)
         for record in records[1:-1]:

@@ -1,4 +1,4 @@
-"""`hushbid experiment`: tables that are whole, however narrow the terminal; and what it leaves behind."""
+"""`hushbid experiment`: tables that are whole, however narrow the terminal; and the files that remain."""
 
 from __future__ import annotations
 

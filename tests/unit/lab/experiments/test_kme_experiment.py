@@ -1,4 +1,4 @@
-"""`hushbid experiment kme`: a quick form of its table, and what it compares figures with."""
+"""`hushbid experiment kme`: a quick form of its table, and the published figures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def rows(shared_data: Callable[[str], Path]) -> list[KmeRow]:
 
 
 def test_a_twentieth_of_the_records_are_released_as_well_as_their_noise_allows(rows: list[KmeRow]) -> None:
-    """They have twenty times the noise of all records: ε = 1 is what 0.05 is in the published table."""
+    """They have twenty times the noise of all records: ε = 1 corresponds to 0.05 in the published table."""
     found = {(row.setting, row.epsilon): row for row in rows}
     assert len(found) == 4
     assert found["1-2d-leak-104", 1.0].distance < 0.012

@@ -29,7 +29,7 @@ def _digits() -> Partition:
 
 
 def test_greedy_through_the_protocol_is_the_independent_greedy_exactly(market: Market) -> None:
-    """The curator, the owners and the consumer by messages; and one loop over everybody's points."""
+    """The curator, the owners and the consumer by messages; and one loop over all points."""
     assert METHODS["exact"].choose(market, P, None).selection == market.greedy_features(P)
 
 
@@ -44,7 +44,7 @@ def test_a_shorter_greedy_choice_begins_a_longer_one(market: Market) -> None:
 def test_exact_greedy_takes_the_point_of_the_largest_gain_each_time(
     gamma: float, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Against every candidate's gain, worked out anew for each choice; rows that repeat make ties."""
+    """Against every candidate's gain, recomputed for each choice; repeated rows make ties."""
     monkeypatch.setattr("hushbid.lab.experiments.exact_greedy._BLOCK", block)
     generator = np.random.default_rng(5)
     candidates = np.repeat(generator.random((30, 3)), 2, axis=0)
@@ -60,7 +60,7 @@ def test_exact_greedy_takes_the_point_of_the_largest_gain_each_time(
 
 @pytest.mark.parametrize("gamma", [0.01, 0.1])
 def test_exact_greedy_tells_points_apart_that_float32_does_not(gamma: float) -> None:
-    """Rows as wide as an image's, of which each has others beside it that differ in the ninth digit."""
+    """Rows as wide as an image's, each with neighbours that differ in the ninth digit."""
     generator = np.random.default_rng(7)
     candidates = np.repeat(generator.random((12, 784)), 5, axis=0)
     candidates += 1e-8 * generator.standard_normal(candidates.shape)

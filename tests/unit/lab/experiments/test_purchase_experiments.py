@@ -1,4 +1,4 @@
-"""The experiments on purchases: who holds what, the rows that come out, and their quick form."""
+"""The experiments on purchases: the distribution of data, the resulting rows, and their quick form."""
 
 from __future__ import annotations
 

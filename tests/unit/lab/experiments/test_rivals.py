@@ -1,4 +1,4 @@
-"""Rivals: DP-MERF re-derived, what is published for training, and what is left out if not installed."""
+"""Rivals: DP-MERF re-derived, releases for training, and rivals that are not installed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def released(count: int, epsilon: float) -> Any:
 
 
 def test_one_record_moves_the_whole_release_by_what_the_noise_is_made_for() -> None:
-    """The same noise in both: the difference is the record's, of one class, and its count's."""
+    """With the same noise in both, the difference is the record's, of one class, and its count's."""
     assert np.linalg.norm(released(60, 1.0) - released(59, 1.0)) == pytest.approx(
         math.sqrt(1.0 + COUNT_UNIT**2)
     )

@@ -1,4 +1,4 @@
-"""The runner of experiments: what is kept, what is run again, and what is left in a directory."""
+"""The runner of experiments: what it keeps, reruns, and leaves in a directory."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_other_data_or_other_software_are_other_cells(
 
 
 def test_a_worker_with_other_software_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its figures would be kept under a name that stands for this machine's."""
+    """Its figures would be kept under this machine's name."""
     cell = Cell("toy", {"width": 1.0}, 0, ())
     sent = pickle.dumps((cell, cell.digest))
     here = software_here()
@@ -169,7 +169,7 @@ def test_a_worker_with_other_software_is_refused(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_process_with_other_data_is_refused(tmp_path: Path) -> None:
-    """A worker's file may have the same name and place, and yet be another."""
+    """A worker's file may have the same name and place, but other content."""
     path, other = tmp_path / "data.csv", tmp_path / "other.csv"
     path.write_text("1")
     other.write_text("1")

@@ -1,4 +1,4 @@
-"""Scaling and privacy-utility: what a curator is shown by K and rule, and releases at the same sound ε."""
+"""Scaling and privacy-utility: a curator's view by K and rule, and releases at the same sound ε."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The selection experiment: a row for each setting, with what was guaranteed and what came of it."""
+"""The selection experiment: a row for each setting, with its guarantee and its result."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_what_runs_is_said() -> None:
 
 
 def own_cluster(place: Path) -> Path:
-    """Somebody's cluster file: sealed, with secure noise, their own files, columns and budgets."""
+    """A user's cluster file: sealed, with secure noise, own files, columns and budgets."""
     generator = np.random.default_rng(2)
     for name in ("north", "south", "validation", "seed"):
         rows = [

@@ -1,4 +1,4 @@
-"""Where buying pays: what is measured of a table that is dealt out, and how owners differ."""
+"""Where buying pays: the measurements on a distributed table, and how owners differ."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hushbid.protocol.errors import ConfigError, DataError
 
 
 def table(rows: int = 4_000) -> Table:
-    """Columns of which two go together, and a label that follows one of them."""
+    """Columns of which two are correlated, and a label that follows one of them."""
     generator = np.random.default_rng(1)
     base = generator.normal(size=rows)
     features = np.stack([base, 2 * base + generator.normal(size=rows), generator.normal(size=rows)], axis=1)

@@ -1,4 +1,4 @@
-"""Configuration files: what is wrong is named by file and key, and the digest covers the meaning alone."""
+"""Configuration files: errors name file and key, and the digest covers the meaning alone."""
 
 from __future__ import annotations
 
@@ -389,7 +389,7 @@ SETTLED = {"settlement.private": True, "settlement.epsilon": 1.0}
 
 
 def leaves(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    """Dotted paths of all fields that are no tables of known keys."""
+    """Dotted paths of all fields except tables with known keys."""
     for name, field in model.model_fields.items():
         inner = field.annotation
         if isinstance(inner, type) and issubclass(inner, BaseModel):
@@ -452,7 +452,7 @@ def test_the_digest_does_not_depend_on_the_order_of_owners(names: list[str]) -> 
 
 
 def outside_of_meaning() -> dict[str, Any]:
-    """Another value for everything that is about how parties reach each other, and for all keys."""
+    """Another value for everything about how parties reach each other, and for all keys."""
     outside = {path for path in leaves(SessionFile) if path.startswith(OUTSIDE)}
     changes = dict(SECURE) | {"network.address": "tcp://example.org:1"}
     changes |= {path: 7.5 for path in outside if path.startswith("timeouts.")}
@@ -466,7 +466,7 @@ def test_the_digest_does_not_depend_on_addresses_and_timeouts_nor_on_keys_where_
 
 
 def test_where_noise_is_secure_the_digest_has_every_key_and_still_no_address() -> None:
-    """Points and maps are sealed to the roster's keys: who swaps one makes another session."""
+    """Points and maps are sealed to the roster's keys: another key makes another session."""
     base = dict(SECURE) | SECURE_NOISE
     assert load(base | outside_of_meaning()).digest() == load(base).digest()
     digests = {load(base).digest()}
@@ -477,7 +477,7 @@ def test_where_noise_is_secure_the_digest_has_every_key_and_still_no_address() -
 
 
 def test_a_session_with_keys_has_no_insecure_copy_of_the_same_digest() -> None:
-    """Whether heads are signed follows from the roster: `insecure`, which no digest covers, has no say."""
+    """The roster decides whether heads are signed, not `insecure`, which no digest covers."""
     base = dict(SECURE) | SECURE_NOISE
     with pytest.raises(ConfigError, match="an insecure session has no public keys"):
         load(base | {"network.insecure": True})
@@ -558,7 +558,7 @@ def test_a_value_that_is_not_the_default_is_another_session(
 
 
 def test_the_digest_of_one_file_is_the_same_everywhere() -> None:
-    """Parties compare digests at Hello: where it changes, releases no longer speak with each other."""
+    """Parties compare digests at Hello: a change would separate releases from each other."""
     assert load({}).digest().hex() == "e3c839029096017ebeff535e64864e86a60c17960c2df8843417c9ab06118185"
     assert (
         load(SECURE_NOISE).digest().hex()

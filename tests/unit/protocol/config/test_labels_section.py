@@ -1,4 +1,4 @@
-"""``[labels]`` of a session file: what it can say, whom it refuses, and that nobody is told a label."""
+"""``[labels]`` of a session file: its values, its refusals, and that no error shows a label."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Boxes with numbers (`session.numbered`): which sessions have them, and what digest and version."""
+"""Numbered boxes (`session.numbered`): which sessions have them, with their digest and version."""
 
 from __future__ import annotations
 

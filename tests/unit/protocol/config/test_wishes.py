@@ -1,4 +1,4 @@
-"""``[wishes]`` of a session file: what it can say, what is refused, and what the digest covers."""
+"""``[wishes]`` of a session file: its values, its refusals, and what the digest covers."""
 
 from __future__ import annotations
 

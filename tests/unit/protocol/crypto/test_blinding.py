@@ -42,7 +42,7 @@ scores = st.integers(-BOUND, BOUND)
 
 
 def masked_by(mask: Mask, values: Sequence[int]) -> list[bytes]:
-    """Masked scores of points that have one φ."""
+    """Masked scores of points with the same φ."""
     return mask.of(values, np.zeros((len(values), 4), dtype=np.int16))
 
 
@@ -84,7 +84,7 @@ def test_a_bound_that_16_bytes_do_not_hold_is_refused_and_every_other_is_held() 
 
 
 def scale_of(number: int, keys: BlindKeys = KEYS) -> int:
-    """a, as whoever sees two masked scores that differ by 1 reads it off."""
+    """a, read off two masked scores that differ by 1."""
     low, high = (int.from_bytes(score, "big") for score in masked_by(keys.mask(number, BOUND), [0, 1]))
     return high - low
 
@@ -104,7 +104,7 @@ def test_masks_of_one_round_are_the_same_for_all_who_have_the_seed() -> None:
 
 
 def test_what_breaks_ties_hides_the_scale_from_the_gcd_and_differences_hardly() -> None:
-    """What the mask does not hide: quotients of differences are those of scores, to 1 part in their size."""
+    """Not hidden: quotients of differences are those of scores, to 1 part in their size."""
     rng = np.random.default_rng(1)
     values = rng.integers(-(2**40), 2**40, size=40).tolist()
     rows = rng.integers(-500, 500, size=(40, 4)).astype(np.int16)
@@ -165,7 +165,7 @@ def test_a_broadcast_with_any_byte_changed_or_missing_does_not_open() -> None:
 
 
 def stream(number: int, keys: BlindKeys = KEYS) -> bytes:
-    """What a round's weight is combined with: the same for two rounds only under one nonce."""
+    """The key stream of a round's weight: the same for two rounds only under one nonce."""
     box, packed = keys.encrypt(WEIGHTS, number), pack_array(WEIGHTS)
     return bytes(one ^ other for one, other in zip(box, packed, strict=False))
 
@@ -177,7 +177,7 @@ def test_no_two_rounds_or_sessions_share_a_nonce_under_one_key() -> None:
 
 
 def by_the_page(plain: bytes, number: int) -> bytes:
-    """A broadcast, put together as the module's docstring says."""
+    """A broadcast, built as the module's docstring says."""
     key = hashlib.blake2b(b"hushbid blind broadcast 1\0" + SESSION, key=SEED, digest_size=32).digest()
     bound = SESSION + number.to_bytes(8, "big")
     encrypt = nacl.bindings.crypto_aead_xchacha20poly1305_ietf_encrypt
@@ -199,7 +199,7 @@ def test_a_broadcast_that_opens_and_holds_no_array_is_malformed(content: bytes) 
 
 
 def test_no_two_statements_are_alike() -> None:
-    """Lengths stand before what has one, so that no byte moves from one field to the next."""
+    """Variable-length fields have their length before them, so that no byte moves to another field."""
     digest = blind_digest(1, b"box")
     statements = [
         blind_bid_statement(SESSION, "owner-1", 1, [digest]),

@@ -1,4 +1,4 @@
-"""Trees of rows: what leads to a root and what does not, and what a path tells."""
+"""Trees of rows: what leads to a root and what does not, and what a path reveals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One Ed25519 key per party: what follows from it, what is no key, and what never shows."""
+"""One Ed25519 key per party: what derives from it, what is no key, and what never shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any table that a schema allows is read to the same bytes from every format, and decoded to what it was."""
+"""Any table that a schema allows gives the same bytes from every format, and decodes to its rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WRITERS = [*FILES, *FRAMES]
 
 
 def read(table: Written, writer: str) -> npt.NDArray[Any]:
-    """The numbers of a table as a party with such a file or frame has them."""
+    """The numbers of a table in a party's file or frame."""
     columns = DataColumns(schema=table.schema)
     with tempfile.TemporaryDirectory() as place:
         if writer in FRAMES:
@@ -51,7 +51,7 @@ def read(table: Written, writer: str) -> npt.NDArray[Any]:
 
 
 def check(table: Written, first: str, second: str, cut: int) -> None:
-    """Two parties have a part each: each reads it to the numbers of the whole, and gets its rows back."""
+    """Two parties have a part each: each reads the whole's numbers of it, and gets its rows back."""
     for writer, rows in ((first, table.rows[:cut]), (second, table.rows[cut:])):
         part = of_writer(Written(table.columns, rows), writer)
         encoded = read(part, writer)
@@ -60,7 +60,7 @@ def check(table: Written, first: str, second: str, cut: int) -> None:
 
 
 def writers_of(kind: str) -> list[str]:
-    """Those that can hold it: no text holds images."""
+    """The writers that can hold it: no text holds images."""
     return [name for name in WRITERS if kind != "image" or name in FRAMES or name.endswith(".parquet")]
 
 

@@ -1,4 +1,4 @@
-"""CSV files are text: a schema's column says what its cells are, whatever one party's rows look like."""
+"""CSV files are text: the schema's column decides the type of its cells, not one party's rows."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ ORDINARY: dict[str, tuple[str, dict[str, Any], str]] = {
 def test_a_session_that_runs_recognises_its_data(
     tmp_path: Path, content: str, columns: dict[str, Any], digest: str
 ) -> None:
-    """Digests of the version before the reader went by the schema."""
+    """Digests of the version before the reader followed the schema."""
     assert dataset_digest(read(tmp_path, content, None, **columns)).hex().startswith(digest)
 
 

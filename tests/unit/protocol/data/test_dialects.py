@@ -1,4 +1,4 @@
-"""CSV as programs write it: found by its content, or declared; what is no CSV is called what it is."""
+"""CSV as programs write it: detected by content, or declared; other files are named for what they are."""
 
 from __future__ import annotations
 

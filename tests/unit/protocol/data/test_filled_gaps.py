@@ -1,4 +1,4 @@
-"""Gaps that a session's columns fill are counted for their owner, and named with what fills them."""
+"""Gaps that a session's columns fill are counted for their owner, and named with their value."""
 
 from __future__ import annotations
 

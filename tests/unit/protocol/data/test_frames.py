@@ -1,4 +1,4 @@
-"""Tables as libraries hold them: taken with the columns that are asked for, or refused with what to pass."""
+"""Tables as libraries hold them: read with the requested columns, or refused with what to pass."""
 
 from __future__ import annotations
 

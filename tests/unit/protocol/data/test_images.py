@@ -1,4 +1,4 @@
-"""Columns of images: whatever holds the pixels, the same numbers come of them, and the same pixels back."""
+"""Image columns: the same numbers from any form of the pixels, and the same pixels back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that do not fit what is public: refused by default, clipped or dropped where their party says so."""
+"""Rows that do not fit what is public: refused by default, clipped or dropped on their party's request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the curator is here, by what happens on the connection and by the time alone."""
+"""Whether the curator is here, by events on the connection and by the time alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOST, RETURNED = Lost(CURATOR), Returned(CURATOR)
 
 @pytest.fixture
 def presence() -> CuratorPresence:
-    """The connection stands since 10 s."""
+    """A curator whose connection has stood since 10 s."""
     made = CuratorPresence(TIMEOUTS, 9.0)
     assert made.established(10.0) == Connected()
     return made
@@ -63,7 +63,7 @@ def test_what_is_read_of_a_connection_that_has_ended_is_no_return(presence: Cura
 
 
 def test_after_a_welcome_that_is_read_too_late_it_is_lost_once_more(presence: CuratorPresence) -> None:
-    """The machine waits for no lost curator after a welcome: it is told again that there is none."""
+    """After a welcome the machine waits for no lost curator: it is told again that there is none."""
     presence.ended()
     presence.heard(11.0)
     assert presence.taken_in() == LOST

@@ -1,4 +1,4 @@
-"""Links between two parties, and what owners and the consumer have in common."""
+"""Links between two parties, and the common part of owners and the consumer."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_peer_that_acknowledges_nothing_fills_no_memory() -> None:
 
 @given(st.lists(st.sampled_from(["send", "lose", "reconnect"]), max_size=40))
 def test_every_frame_arrives_once_and_in_order_whatever_is_lost(moves: list[str]) -> None:
-    """Two links with a lossy wire between them, which is made whole by resending after a reconnection."""
+    """Two links with a lossy wire between them, repaired by resending after a reconnection."""
     sender, receiver = Link(), Link()
     arrived: list[bytes] = []
     wire_is_up = True
@@ -125,7 +125,7 @@ def close(outcome: Literal["complete", "abandoned"] = "complete") -> Close:
 
 
 class Bench:
-    """A participant's machine, and a test in the place of the curator."""
+    """A participant's machine, with a test in place of the curator."""
 
     def __init__(self, role: str) -> None:
         self.role = role

@@ -1,4 +1,4 @@
-"""How far a session is: the rate of late, the time that is left, and the line that carries it."""
+"""A session's progress: the recent rate, the remaining time, and the line that carries it."""
 
 from __future__ import annotations
 

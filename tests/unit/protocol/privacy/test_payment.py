@@ -1,4 +1,4 @@
-"""What is paid of numbers with standard errors, and what is said of it."""
+"""The payments for numbers with standard errors, and the sentences about them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A private settlement: what a session file may say, what it costs, and that it is released once."""
+"""A private settlement: its session file, its cost, and its single release."""
 
 from __future__ import annotations
 

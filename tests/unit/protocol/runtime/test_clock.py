@@ -1,4 +1,4 @@
-"""A party's clock goes on from where its transcript ends, though the machine's begins anew with it."""
+"""A party's clock resumes where its transcript ends, even if the machine's clock starts anew."""
 
 from __future__ import annotations
 

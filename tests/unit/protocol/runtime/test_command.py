@@ -1,4 +1,4 @@
-"""How a verb ends: what goes to stdout and stderr, and the exit code."""
+"""The end of a verb: stdout, stderr, and the exit code."""
 
 from __future__ import annotations
 

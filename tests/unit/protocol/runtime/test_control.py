@@ -1,4 +1,4 @@
-"""What a party's user has of it: events, the word that ends it, and BLAS's threads when it is over."""
+"""A caller's control of a party: events, the stop, and BLAS's threads afterwards."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_stop_that_comes_after_the_last_round_is_not_kept_for_the_next_run(tmp
 
 @pytest.mark.parametrize("rule", ["ask-all", "winner-only"])
 def test_where_a_rule_asks_no_event_says_who_was_asked(tmp_path: Path, rule: str) -> None:
-    """A point less, or a name beside a round, would say that an owner was asked and is gone."""
+    """One point less, or a name beside a round, would reveal that an owner was asked and is gone."""
     told: list[Progress] = []
     file = session_file(owners=names(2), points=3, rule=rule)
     seen = iter(

@@ -1,4 +1,4 @@
-"""A party whose curator is gone gives it up in time, whatever it still read of its connection."""
+"""A party gives up a curator that is gone in time, whatever it still reads from the connection."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ABANDON = 0.3
 
 
 class Scripted(DealerEndpoint):
-    """An endpoint to which happens what a script says, turn by turn: what is read, and what is noticed.
+    """An endpoint whose frames and events follow a script, turn by turn.
 
     Nobody listens where it really connects to.
     """
@@ -46,7 +46,7 @@ class Scripted(DealerEndpoint):
 
 
 def welcome(session: Session) -> bytes:
-    """The frame in which the curator of a session welcomes."""
+    """The frame with which a session's curator welcomes."""
     assert session.public_map is not None
     message = Welcome(version=PROTOCOL_VERSION, feature_map=session.public_map.digest, sent=0, received=0)
     return encode_frame(Frame(session.identifier, CONTROL_SEQUENCE, 0, encode_message(message)))

@@ -1,4 +1,4 @@
-"""What a curator divides its limit of open files into."""
+"""The division of a curator's limit of open files."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_strangers_have_what_the_parties_and_the_curators_own_files_leave(
 def test_a_limit_that_leaves_too_few_is_told_with_what_is_needed_and_how_to_raise_it(
     hard: int, enough: bool
 ) -> None:
-    """Eleven parties need 129 files: 44, 5 that are open, 32 and 32 of the curator's, 16 of strangers."""
+    """Eleven parties need 129 files: 44, 5 that are open, 32 and 32 of the curator's, 16 for strangers."""
     if enough:
         assert descriptors_for_strangers(11) == limits.MIN_UNNAMED_CONNECTIONS
         return

@@ -1,4 +1,4 @@
-"""Noise drawn ahead: each value once, ready when it was expected, and never at the price of an error lost."""
+"""Noise drawn ahead: each value once, ready when expected, and no error lost."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ PATIENCE = 20.0
 
 
 class Counting:
-    """A source whose values are 0, 1, 2, ...: a value that is handed out twice, or lost, shows.
+    """A source whose values are 0, 1, 2, ...: a repeated or lost value shows.
 
-    It fails a test in which two threads are in it at once, and waits at a gate while that is closed.
+    It fails a test in which two threads use it at once, and waits while its gate is closed.
     """
 
     name = "counting"
@@ -336,7 +336,7 @@ def test_seeded_noise_is_not_drawn_ahead_since_it_would_not_repeat() -> None:
 @pytest.mark.parametrize("rule", ["sealed", "blind"])
 @pytest.mark.parametrize("drawn", [0, 1, 3, 6])
 def test_what_was_drawn_before_a_restart_is_not_expected_again(rule: str, drawn: int) -> None:
-    """Five rounds and a private settlement: six releases, of which some have their noise."""
+    """Five rounds and a private settlement: six releases, some of which have their noise."""
     session = small_session(rule, release="gaussian", rounds=5, owners=2)
     assert session.owners_releases == 6
     expected: Counter[Draw] = Counter()
@@ -398,7 +398,7 @@ def search_blas() -> None:
 def test_no_library_is_searched_for_while_the_first_draw_loads_some(
     source: Counting, ahead: DrawnAhead, search: Callable[[], object]
 ) -> None:
-    """The search holds the linker's lock and waits for the interpreter, which who loads a library holds."""
+    """The search holds the linker's lock and waits for the interpreter, which a loading thread holds."""
     source.gate.clear()
     with ThreadPoolExecutor(1) as pool:
         ahead.expect(VECTOR, 1)

@@ -1,4 +1,4 @@
-"""The driver's core: every step on record, nothing out before it is durable, nothing raised by a peer."""
+"""The driver's core: every step recorded, nothing sent before it is durable, no error by a peer."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ OWNER = names(1)[0]
 
 
 class Journal(NullJournal):
-    """A journal in memory, which notes what happened in which order."""
+    """A journal in memory, which notes the order of events."""
 
     def __init__(self, log: list[str]) -> None:
         super().__init__()
@@ -122,7 +122,7 @@ class Bench:
         )
 
     def begin(self) -> None:
-        """Round 1's broadcast is out."""
+        """Reach the state in which round 1's broadcast was sent."""
         self.driver.receive(CONSUMER, self.hello(CONSUMER), 0.0)
         self.driver.receive(CONSUMER, self.target(), 0.0)
         self.driver.receive(OWNER, self.hello(OWNER), 0.0)
@@ -317,7 +317,7 @@ def test_a_frame_that_was_had_before_leaves_no_record() -> None:
 
 
 class Failing:
-    """Numerics that cannot do what they are asked for."""
+    """Numerics that cannot do what they are asked."""
 
     def perform(self, effect: Effect) -> Event | None:
         raise TranscriptUnwritable("No space left.", advice="Make room.")
@@ -327,7 +327,7 @@ class Failing:
 
 
 def test_a_step_whose_outcome_cannot_be_computed_is_not_on_record() -> None:
-    """Started again, the party is as it was before, and the peer says again what was not acknowledged."""
+    """After a restart the party is as before, and the peer resends what was not acknowledged."""
     bench = Bench()
     bench.driver._numerics = Failing()
     with pytest.raises(TranscriptUnwritable, match="No space left"):

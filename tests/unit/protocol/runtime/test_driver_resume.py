@@ -1,4 +1,4 @@
-"""A driver that is brought to where a transcript ends goes on as the one that wrote it would have."""
+"""A driver that resumes from a transcript continues as its writer would have."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ POINTS = 2
 
 
 class NoNumerics:
-    """Of a party that computes nothing."""
+    """The numerics of a party that computes nothing."""
 
     def perform(self, effect: Computation) -> Event | None:
         raise AssertionError(effect)
@@ -43,7 +43,7 @@ class NoNumerics:
 
 
 class Curator:
-    """A curator's driver that records in memory, and may begin with what another one recorded."""
+    """A curator's driver that records in memory, and may begin with another one's record."""
 
     def __init__(self, session: Session, image: bytes = b"") -> None:
         self.session = session
@@ -62,7 +62,7 @@ class Curator:
 
     @property
     def image(self) -> bytes:
-        """All that was recorded."""
+        """The whole record."""
         self.journal.commit()
         return self.journal.image
 
@@ -83,7 +83,7 @@ class Curator:
 
 
 class Course:
-    """A session of one owner, a step at a time; after each step the transcript so far is looked at."""
+    """A session of one owner, step by step; after each step the transcript so far is checked."""
 
     def __init__(self) -> None:
         self.bench = Bench()
@@ -93,7 +93,7 @@ class Course:
         self.looks = 0
 
     def hear(self, peer: str, message: Message | None = None) -> None:
-        """The curator receives a hello, or a message."""
+        """Let the curator receive a hello, or a message."""
         if message is None:
             data = self.bench.hello(peer)
         else:
@@ -104,7 +104,7 @@ class Course:
         self.look()
 
     def look(self) -> None:
-        """A driver that starts from what is on record is where this one is."""
+        """Check that a driver that starts from the record is where this one is."""
         resumed = self.curator.again()
         assert snapshot(resumed.machine) == snapshot(self.curator.machine)
         assert resumed.driver._timers == self.driver._timers
@@ -160,7 +160,7 @@ def test_after_every_step_a_resumed_driver_is_where_the_first_one_is() -> None:
 
 
 def enrolled() -> Curator:
-    """A curator of two owners, of whom one is there when the enrolment time is over."""
+    """A curator of two owners, one of whom is there when the enrolment time is over."""
     curator = Curator(open_session(session_file(owners=names(2), points=POINTS, dimension=4, columns=4)))
     bench = Bench()
     bench.session = curator.session
@@ -231,7 +231,7 @@ def test_a_delivery_that_was_given_up_is_on_record_and_goes_on() -> None:
 
 
 def test_a_frame_that_ends_the_process_and_not_the_session_is_not_on_record() -> None:
-    """A refusal may be of another curator than the session's: held against this one's, it would be a lie."""
+    """A refusal may come from another curator than the session's: recording it would blame the wrong one."""
     session = open_session(session_file(owners=names(1), points=POINTS, dimension=4, columns=4))
     journal = MemoryJournal(
         Header("owner", OWNER, session.identifier.hex(), session.file.digest(), "test", {}, "simulated")

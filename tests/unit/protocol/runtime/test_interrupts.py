@@ -1,4 +1,4 @@
-"""Ctrl-C before a verb has begun, and standard streams that are closed."""
+"""Ctrl-C before a verb has begun, and closed standard streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Invitations: what they hold, what is checked of them, and what an owner makes of one."""
+"""Invitations: their content, their checks, and an owner's use of one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a process gets its noise and its keys from, and what must not be deployed."""
+"""The sources of a process's noise and keys, and what must not be deployed."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_a_party_signs_the_head_of_its_transcript_with_the_key_that_the_session_
 
 
 def test_a_party_without_a_key_signs_nothing() -> None:
-    """That is one of an insecure session whose noise is secure."""
+    """Such a party is in an insecure session with secure noise."""
     assert head_signer(session(), "alpha", sealing_identity(session(), None, "alpha")) is None
 
 
@@ -157,7 +157,7 @@ def test_a_roster_key_that_is_none_is_refused_by_the_party_whose_it_is() -> None
 
 
 def test_two_roster_keys_that_are_one_but_for_a_sign_are_refused() -> None:
-    """They would be one key for CURVE, and for what is sealed."""
+    """They would be one key for CURVE, and for sealing."""
     twin = bytearray(PublicIdentity(KEYS["alpha"]).raw)
     twin[31] ^= 0x80
     owners = {

@@ -1,4 +1,4 @@
-"""A journal that is gone on with: a torn tail is cut, damage is refused, and one process has it at a time."""
+"""A journal that is continued: a torn tail is cut, damage is refused, and one process has it at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The secret map's way: from the consumer to one owner of one session, and into nobody else's hands."""
+"""The secret map travels from the consumer to one owner of one session, and to nobody else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a session file means: its parts, what they guarantee, and what needs `allow_nonprivate`."""
+"""The meaning of a session file: its parts, their guarantees, and what needs `allow_nonprivate`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def opened(
 
 @pytest.fixture
 def noise_that_protects(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Noise as a secure source would have it: only then do the other reasons stand alone."""
+    """Noise like a secure source's: only then do the other reasons stand alone."""
     monkeypatch.setattr(Session, "noise_protects", True)
 
 

@@ -17,7 +17,7 @@ OWNERS = ("heron", "magpie", "osprey", "wren")
 
 
 def wins(owners: tuple[str, ...] = OWNERS) -> list[HandedOver]:
-    """Forty points, the owner of each by turns."""
+    """Forty points, whose owners alternate."""
     found = []
     for place, features in enumerate(FEATURES):
         candidate = Candidate(point=np.zeros(3), features=features, attributes=b"")
@@ -43,7 +43,7 @@ def test_values_are_gains_of_j_and_telescope(seed_weight: float) -> None:
 
 
 def test_other_names_change_no_value() -> None:
-    """The same points are bought unless two tie exactly, which the total order's last resort decides."""
+    """The same points are bought unless two tie exactly, which the total order's last criterion decides."""
     renamed = ("wren", "osprey", "heron", "magpie")
     first = settle(wins(), (), OWNERS, TARGET, SEED_TOTAL, SEED_SIZE)
     second = settle(wins(renamed), (), OWNERS, TARGET, SEED_TOTAL, SEED_SIZE)

@@ -32,7 +32,7 @@ Element = tuple[tuple[int, ...], int]
 
 
 class Reference:
-    """In sets of (φ, place): what there is to buy of a φ is as much as the owner has that has most of it."""
+    """In sets of (φ, place): of each φ, as much as one owner has at most can be bought."""
 
     def __init__(self) -> None:
         self.held: Counter[tuple[tuple[int, ...], int]] = Counter()
@@ -107,7 +107,7 @@ def test_an_owner_that_holds_a_point_twice_can_sell_it_twice() -> None:
 
 
 def sellers(copies: Copies, ranks: list[int], points: int) -> list[int]:
-    """Who sells each of some points that the owners of these ranks all hold."""
+    """The seller of each point that the owners of these ranks all hold."""
     rows = [phi(number, 1) for number in range(points)]
     copies.extend(np.repeat(rows, len(ranks), axis=0), np.tile(ranks, points))
     available = np.ones(points * len(ranks), dtype=np.bool_)

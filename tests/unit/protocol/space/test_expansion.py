@@ -1,4 +1,4 @@
-"""Numbers that follow from a seed: words, cosines, and the laws that are made of them."""
+"""Numbers from a seed: words, cosines, and the laws made of them."""
 
 from __future__ import annotations
 

@@ -50,14 +50,14 @@ def test_it_is_the_choice_by_whole_numbers(seed: int) -> None:
 
 
 def clipped(features: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """A y that is wider than φ and reaches beyond int16."""
+    """A y that is wider than φ and exceeds int16."""
     return np.concatenate([features, features[:, :2] * 2], axis=1).astype(np.int64)
 
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("most_near", [0.0, 2.0], ids=["in doubt", "screened"])
 def test_a_screen_changes_no_choice(seed: int, most_near: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many rows it leaves in doubt, with equal scores, a choice before, caps and copies."""
+    """However many rows it leaves in doubt, with equal scores, an earlier choice, caps and copies."""
     monkeypatch.setattr("hushbid.protocol.space.herding._FEW_COORDINATES", 0)
     monkeypatch.setattr("hushbid.protocol.space.herding._MOST_NEAR", most_near)
     monkeypatch.setattr("hushbid.protocol.space.shortlist._VALUED_ROWS", 37)

@@ -1,4 +1,4 @@
-"""Jitter: of each point its own, public, nearly normal; and what it is weighed by."""
+"""Jitter: each point's own, public, nearly normal; and its weight."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_scores_are_those_of_whole_numbers() -> None:
     [("gaussian", {}), ("filtered-gaussian", {}), ("subspace", {"directions": 20}), ("race", {})],
 )
 def test_the_deviation_is_that_of_what_is_released(name: str, more: dict[str, int]) -> None:
-    """Of totals that move as the filter takes them to, the error of a release has the deviation told."""
+    """For totals that follow the filter's model, a release's error has the stated deviation."""
     dimension, rounds, batch = 64, 30, 4
     generator = np.random.default_rng(1)
     unit = round(2**15 / math.sqrt(dimension // 4)) if name == "race" else 1

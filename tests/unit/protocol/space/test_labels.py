@@ -1,4 +1,4 @@
-"""Labels in the choice: what they add to the kernel, bit by bit and on average."""
+"""Labels in the choice: their effect on the kernel, bit by bit and on average."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A mapped file does not stay resident once it was read, and nothing that was written to it is lost."""
+"""A mapped file does not stay resident after reading, and nothing written to it is lost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def resident() -> int:
 
 @pytest.fixture
 def table(tmp_path: Path) -> npt.NDArray[np.int16]:
-    """8 MiB that are mapped, written, and let go."""
+    """8 MiB that are mapped, written, and released."""
     made = np.memmap(tmp_path / "table", dtype=np.int16, mode="w+", shape=(ROWS, COLUMNS))
     made[:] = np.arange(ROWS, dtype=np.uint16).astype(np.int16)[:, None]
     made.flush()

@@ -1,4 +1,4 @@
-"""Gain per price: the order of exact quotients, the same in the pool as among fractions; and the bill."""
+"""Gain per price: the order of exact quotients, the same in the pool as with fractions; and the bill."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PRICES = st.integers(1, round(MAX_PRICE * UNITS))
 
 
 def place(score: int, units: int) -> tuple[bool, Fraction]:
-    """By what points are in order, in fractions: harm below all else, and whatever it costs."""
+    """The points' order in fractions: harm comes last, whatever it costs."""
     return (True, Fraction(score, units)) if score >= 0 else (False, Fraction(score))
 
 

@@ -1,4 +1,4 @@
-"""The best of many points: what `Points` and `Pool` answer is what plain integers answer, every time."""
+"""The best of many points: `Points` and `Pool` always answer as plain integers do."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ MAKERS: list[Callable[[Features], Points | Pool]] = [points_of, pool_of]
 
 @st.composite
 def small_tables(draw: st.DrawFn) -> tuple[Features, np.random.Generator]:
-    """Few distinct points, so that ties, and points that are there twice, are the rule."""
+    """Few distinct points, so that ties and duplicates are the rule."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     distinct = unit_points(rng, draw(st.integers(1, 6)), 4)
     rows = distinct[rng.integers(0, len(distinct), size=draw(st.integers(0, 12)))]
@@ -141,7 +141,7 @@ def test_the_best_of_an_owner_are_the_first_in_the_total_order(
 def test_many_rounds_of_slowly_moving_weights(
     make: Callable[[Features], Points | Pool], count: int, dimension: int
 ) -> None:
-    """What a session does: the weight moves by about 1/q, and the best point goes."""
+    """As in a session: the weight moves by about 1/q, and the best point goes."""
     rng = np.random.default_rng(count)
     features = unit_points(rng, count, dimension)
     features[1::7] = features[0::7][: len(features[1::7])]
@@ -162,7 +162,7 @@ def test_many_rounds_of_slowly_moving_weights(
 def test_points_whose_scores_differ_by_one_unit(
     make: Callable[[Features], Points | Pool], scale: int
 ) -> None:
-    """Far below what float32 tells apart: the decision is exact all the same."""
+    """float32 cannot distinguish them: the decision is exact all the same."""
     rng = np.random.default_rng(scale)
     for _ in range(100):
         base = unit_points(rng, 1, 140)[0]
@@ -177,7 +177,7 @@ def test_points_whose_scores_differ_by_one_unit(
 
 
 def test_float32_alone_would_get_near_ties_wrong() -> None:
-    """The control: what the test above feeds the table is beyond float32."""
+    """The control: the table of the test above is beyond float32."""
     rng = np.random.default_rng(5)
     wrong = 0
     for _ in range(100):
@@ -269,7 +269,7 @@ def test_the_features_that_were_given_do_not_change(make: Callable[[Features], P
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([4, 6, 64, 140, 1024]))
 def test_no_screened_score_is_further_from_the_exact_one_than_is_said(seed: int, dimension: int) -> None:
-    """Choosing among the points within that distance of the top is what makes the screen safe."""
+    """Choosing among the points within that distance of the top makes the screen safe."""
     rng = np.random.default_rng(seed)
     features = unit_points(rng, 30, dimension)
     weights = np.rint(rng.normal(size=dimension) * 2.0 ** rng.integers(0, 27, size=dimension))

@@ -1,4 +1,4 @@
-"""What screening a table takes in memory; that its bound holds is for `test_scoring`."""
+"""The memory that screening a table takes; `test_scoring` checks its bound."""
 
 from __future__ import annotations
 

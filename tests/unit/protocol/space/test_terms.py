@@ -1,4 +1,4 @@
-"""Prices, budgets and caps of a choice that counts: they are kept, and all is bought that they allow."""
+"""Prices, budgets and caps of a choice that counts: they hold, and all that they allow is bought."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def by_hand(
     budget: int | None,
     caps: list[int],
 ) -> list[int]:
-    """The same choice in fractions: at each step the best row after which the rest can still be paid for."""
+    """The same choice in fractions: at each step the best row after which the rest can still be paid."""
 
     def cheapest(rows: list[int], sold: list[int], more: int) -> int | None:
-        """What the cheapest `more` rows cost, within the caps; None if there are too few."""
+        """The cost of the cheapest `more` rows, within the caps; None if there are too few."""
         cost, left = 0, [cap - had for cap, had in zip(caps, sold, strict=True)]
         for row in sorted(rows, key=lambda each: prices[ranks[each]]):
             if more and left[ranks[row]]:
@@ -113,7 +113,7 @@ def test_copies_that_were_counted_for_each_owner_end_a_choice_early() -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_copies_count_once_and_are_bought_from_the_cheapest(seed: int) -> None:
-    """As many points as the money pays for, none above the least price of those that hold it."""
+    """As many points as the money pays for, none above the least price among its owners."""
     rng = np.random.default_rng(seed)
     held = rng.integers(-3_000, 3_000, (12, 5)).astype(np.int64)  # scores below zero too
     points = np.concatenate([np.flatnonzero(rng.random(12) < 0.6) for _owner in range(4)])

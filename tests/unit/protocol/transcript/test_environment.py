@@ -1,4 +1,4 @@
-"""What of two environments counts as different: all but libraries that only one process has loaded."""
+"""Differences of two environments: all except libraries that only one process has loaded."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ from tests.support.transcripts import HEADER, redact
 
 
 def image_of(item: Item) -> bytes:
-    """A transcript whose only event that is."""
+    """A transcript with this event only."""
     journal = MemoryJournal(HEADER)
     journal.append(0.0, item, ())
     journal.commit()

@@ -1,4 +1,4 @@
-"""A journal is its owner's only, never overwrites, and keeps every record through a full disk."""
+"""A journal is private to its owner, never overwrites, and keeps every record through a full disk."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_an_empty_file_that_another_process_begins_is_left_to_it(path: Path) -> 
 
 
 def test_an_error_ends_it_without_what_was_not_committed(path: Path) -> None:
-    """What those records rely on may not be durable, and no effect of theirs has left."""
+    """Data behind those records may not be durable, and no effect of theirs has left."""
     journal = create(path)
     append_all(journal)
     journal.commit()
@@ -131,7 +131,7 @@ def test_the_head_is_that_of_appended_records(path: Path) -> None:
 
 
 class Calls:
-    """Counts what the journal asks of the operating system, and lets it fail."""
+    """Counts the journal's calls of the operating system, and makes them fail."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.write = self.count(monkeypatch, "write")

@@ -1,4 +1,4 @@
-"""A torn tail is reported, damage is named, and a file that is no transcript is said to be none."""
+"""A torn tail is reported, damage is located, and a file that is no transcript is called so."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_file_of_another_format_is_no_transcript(path: Path, content: bytes) -
 
 
 def version(major: int, minor: int, **more: int) -> bytes:
-    """A header of another version, whole and with a digest that holds."""
+    """A header of another version, whole and with a valid digest."""
     body: bytes = msgpack.packb(dict(sorted((HEADER._asdict() | more).items())))
     lead = MAGIC + struct.pack("<HHI", major, minor, len(body)) + body
     return lead + hashlib.sha256(lead).digest()
@@ -124,7 +124,7 @@ def test_a_missing_file_a_directory_and_a_pipe_are_refused(path: Path) -> None:
 
 
 def forged(*part: object, private: bytes = b"") -> bytes:
-    """A transcript of one record whose digests and check hold, whatever its public part is."""
+    """A transcript of one record with valid digests, whatever its public part is."""
     lead = version(1, 0)
     public: bytes = msgpack.packb(part)
     lengths = struct.pack("<II", len(public), len(private))

@@ -1,4 +1,4 @@
-"""Records come back as they were, are chained, and hide what was taken out of them."""
+"""Records come back unchanged, are chained, and hide removed values."""
 
 from __future__ import annotations
 

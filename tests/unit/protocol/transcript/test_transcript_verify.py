@@ -1,4 +1,4 @@
-"""`transcript verify` of files by themselves: chains, signed heads, and frames that cannot be so."""
+"""`transcript verify` of single files: chains, signed heads, and impossible frames."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def checked(path: Path, image: bytes) -> dict[str, Any]:
-    """What is said of one file."""
+    """The findings about one file."""
     path.write_bytes(image)
     found = verify_all([path])
     assert found["ok"] == found["transcripts"][0]["ok"]
@@ -104,7 +104,7 @@ def test_a_bad_file_does_not_keep_others_from_being_verified(path: Path) -> None
 
 @pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, 8))])
 def test_no_flipped_byte_of_a_transcript_passes(path: Path, part: int) -> None:
-    """At every other byte, another bit from byte to byte; the slow ones come to every bit."""
+    """At every other byte, another bit from byte to byte; the slow ones flip every bit."""
     image = recorded(points=1, owners=1)[OWNER]
     assert len(image) < 8_000
     header = dict.fromkeys(range(header_end(image)), -1)
@@ -132,7 +132,7 @@ def test_verifications_are_told_to_people(path: Path) -> None:
 
 
 def told(paths: list[Path]) -> str:
-    """What people read."""
+    """The findings for people."""
     console = Console(file=io.StringIO(), width=300)
     render_verification(verify_all(paths), console)
     assert isinstance(console.file, io.StringIO)
@@ -275,7 +275,7 @@ KEYS = {
 
 
 def kept_session(*, insecure: bool) -> Session:
-    """A session whose noise is secure, with keys or without."""
+    """A session with secure noise, with keys or without."""
     changes: dict[str, Any] = {
         "noise": {"source": "secure"},
         "network.insecure": insecure,
@@ -289,7 +289,7 @@ def kept_session(*, insecure: bool) -> Session:
 
 
 def ended(session: Session, signature: Callable[[bytes], bytes], *, close: bytes | None = None) -> bytes:
-    """A transcript of alpha's: it began, was told that the session is over, and signed its head."""
+    """Alpha's transcript: it began, was told that the session is over, and signed its head."""
     journal = MemoryJournal(header_of(session, "owner", "alpha"))
     journal.append(0.0, started(session.file).item(), ())
     message = Close(outcome="complete", head=bytes(32), signature=b"" if close is None else close)
@@ -408,7 +408,7 @@ def test_a_frame_that_is_none_fails_with_its_record(path: Path, frame: Any) -> N
 
 
 def frame_steps(*frames: tuple[str, int, int, bytes]) -> bytes:
-    """A transcript of an owner that says: (kind, sequence, acknowledged, body) for each record."""
+    """An owner's transcript with (kind, sequence, acknowledged, body) for each record."""
     journal = MemoryJournal(header_of(SESSION, "owner", OWNER))
     journal.append(0.0, started(SESSION.file).item(), ())
     for kind, sequence, acknowledged, body in frames:

@@ -1,4 +1,4 @@
-"""Arrays as bytes: one encoding each, and nothing but an array or an `ArrayError` from any bytes."""
+"""Arrays as bytes: one encoding each, and only an array or an `ArrayError` from any bytes."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Sent(NamedTuple):
 
 
 class End:
-    """One side: its link, what it gave out, what it was handed, and what is under way to it."""
+    """One side: its link, what it sent and received, and what is under way to it."""
 
     def __init__(self) -> None:
         self.link = Link()
@@ -33,7 +33,7 @@ class End:
         self.seen: list[Sent] = []
 
     def receive(self, frame: Sent) -> None:
-        """As `hushbid.protocol.machine.base` does: check, drop what was had before, accept what is next."""
+        """As in `hushbid.protocol.machine.base`: check, drop repeated frames, accept the next one."""
         self.link.check_acknowledged(frame.acknowledged)
         if self.link.is_new(frame.sequence):
             self.taken.append(frame.body)
@@ -41,7 +41,7 @@ class End:
 
 
 class TwoEnds(RuleBasedStateMachine):
-    """Both sides send; connections break and lose what is under way; frames arrive again and again."""
+    """Both sides send; connections break and lose what is under way; frames arrive repeatedly."""
 
     @initialize()
     def connect(self) -> None:
@@ -79,14 +79,14 @@ class TwoEnds(RuleBasedStateMachine):
 
     @rule(side=st.integers(0, 1), keep=st.integers(0, 4))
     def break_the_connection(self, side: int, keep: int) -> None:
-        """The last frames under way are lost, and all that is sent until there is a new connection."""
+        """Lose the last frames under way, and all that is sent until there is a new connection."""
         self.up = False
         for end, kept in ((self.ends[side], keep), (self.ends[1 - side], 0)):
             end.inbox = deque(list(end.inbox)[:kept])
 
     @rule()
     def connect_anew(self) -> None:
-        """The hellos say what each side has; each sends again what the other lacks."""
+        """Hellos say what each side has; each resends what the other lacks."""
         self.up = True
         for near, far in (self.ends, self.ends[::-1]):
             far.inbox.clear()
@@ -123,7 +123,7 @@ class TwoEnds(RuleBasedStateMachine):
             assert held == [(first + i, "kind", near.given[first - 1 + i]) for i in range(len(held))]
 
     def teardown(self) -> None:
-        """After one last reconnection everything is there."""
+        """After one last reconnection everything has arrived."""
         if not hasattr(self, "ends"):
             return
         self.connect_anew()

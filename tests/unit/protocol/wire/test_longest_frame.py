@@ -1,4 +1,4 @@
-"""The longest frame that a session's socket takes is longer than any that its parties can have to send."""
+"""The longest frame that a session's socket accepts exceeds any that its parties may send."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SESSIONS: dict[str, dict[str, Any]] = {
 
 
 def longest_messages(session: Session) -> list[Message]:
-    """Of each kind that grows with the session, its largest."""
+    """The largest message of each kind that grows with the session."""
     d, columns = session.space.dimension, session.space.columns
     features = np.full(d, -(2**15), np.int16)
     candidate: Candidate | SealedCandidate

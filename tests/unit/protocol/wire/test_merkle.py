@@ -46,7 +46,7 @@ def test_a_tree_of_three_by_hand() -> None:
 
 
 def test_a_node_is_no_leaf() -> None:
-    """A leaf's digest is of other bytes than a node's: a subtree does not pass for a point."""
+    """A leaf's digest covers other bytes than a node's: a subtree does not pass for a point."""
     given = leaves(4)
     tree = Tree(given)
     inner = Tree(given[:2]).root

@@ -1,4 +1,4 @@
-"""What messages may say, and who may say it."""
+"""What messages may contain, and who may send them."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_an_integer_beyond_64_bits_has_no_fixed_size(value: int) -> None:
 
 
 def refused(name: str, /, **fields: Any) -> str:
-    """The type of the error that a case's message with other fields is refused for."""
+    """The type of the error for a case's message with other fields."""
     message = CASES[name].message
     with pytest.raises(ValidationError) as caught:
         type(message)(**message.__dict__ | fields)
@@ -235,7 +235,7 @@ def test_the_largest_messages_fit_their_limits() -> None:
 
 
 def test_the_largest_target_fits_its_own_limit() -> None:
-    """It brings a sealed map for each of the most owners."""
+    """It has a sealed map for each of the most owners."""
     wide = limits.MAX_DIMENSION
     target = Target(
         embedding=np.ones(wide),
@@ -316,7 +316,7 @@ OF_BOXES = ("bid-sealed", "batch-sealed", "submission", "blind-bid")
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in OF_BOXES])
 def test_messages_without_a_box_that_may_lose_are_kept_as_they_are(name: str) -> None:
-    """A delivery's boxes were bought, and those of the map are everybody's own."""
+    """A delivery's boxes were bought, and those of the map belong to everybody."""
     assert without_box(CASES[name].message) is None
 
 
@@ -402,6 +402,6 @@ def test_a_message_cannot_be_changed() -> None:
 
 
 def test_a_close_and_a_farewell_have_no_room_for_who_won() -> None:
-    """DESIGN §3, "No feedback": a head is a digest of commitments with secret salts, and says nothing."""
+    """DESIGN §3, "No feedback": a head is a digest of commitments with secret salts, and reveals nothing."""
     assert plain(CASES["close"].message).keys() == {"kind", "outcome", "head", "signature"}
     assert plain(CASES["farewell"].message).keys() == {"kind", "head", "signature"}

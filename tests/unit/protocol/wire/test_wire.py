@@ -187,7 +187,7 @@ WRONG = [None, True, -1, 2**64 - 1, 1.5, MARK, MARK.encode(), [MARK], {"a": MARK
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_value_of_another_type_is_refused_and_never_shown(name: str) -> None:
-    """Field by field, every type that msgpack has; what is accepted was of the right type."""
+    """Field by field, every type of msgpack; accepted values were of the right type."""
     direction, message = CASES[name].direction, CASES[name].message
     for field, value in plain(message).items():
         for wrong in WRONG:
@@ -216,7 +216,7 @@ def _not_finite(number: float, dtype: str) -> msgpack.ExtType:
 
 
 def countless(parts: bytes, width: int) -> bytes:
-    """A body of the longest length that is allowed, of nested lists of `width` times the same parts."""
+    """A body of the longest allowed length, of nested lists of `width` times the same parts."""
     while len(parts) * width < limits.MAX_MESSAGE_BYTES - 10:
         parts = bytes([0x90 | width]) + parts * width
     return parts
@@ -546,7 +546,7 @@ def test_any_value_in_a_field_makes_a_message_or_is_refused(
 
 @pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.slow)])
 def test_the_fuzz_tests_can_fail(stride: int) -> None:
-    """Mutations do reach messages, valid ones, and not only the first check."""
+    """Mutations reach valid messages, and not only the first check."""
     survived, refused = 0, set()
     for name, body in BODIES.items():
         for at in range(0, len(body), stride):

@@ -1,4 +1,4 @@
-"""What happens in the blind sessions that an audit attacks: what is bought, and what each attacker sees."""
+"""The blind sessions that an audit attacks: the purchases, and each attacker's view."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def finished(suite: str, neighbour: int) -> Simulation:
 
 
 def sellers(suite: str, neighbour: int) -> list[str]:
-    """Whose box each round takes; marked if it is void."""
+    """The seller of each round's box; marked if it is void."""
     simulation = finished(suite, neighbour)
     assert isinstance(simulation.consumer.buying, BlindBuying)
     wrong = {entry.chosen_round for entry in simulation.consumer.delivered if entry.dispute}
@@ -40,14 +40,14 @@ def sellers(suite: str, neighbour: int) -> list[str]:
 
 @pytest.mark.parametrize("neighbour", [0, 1])
 def test_an_owner_of_a_blind_session_reads_what_one_of_a_sealed_session_reads(neighbour: int) -> None:
-    """To the last bit, with an owner that comes and goes: what audits find of one, they find of both."""
+    """To the last bit, with an owner that comes and goes: audits find the same of both."""
     one, other = (attack(suite).view(neighbour, SEED).weights for suite in ("sealed", "blind"))
     assert list(one) == list(other)
     assert all(np.array_equal(one[number], other[number]) for number in one)
 
 
 def test_every_run_has_noise_map_and_keys_of_its_own() -> None:
-    """The consumer weighs with a source that would else be the session file's, in all runs the same."""
+    """The consumer weighs with a source that would otherwise be the session file's, the same in all runs."""
     first, again, other = (attack("blind-restarted").simulation(0, seed) for seed in (1, 1, 2))
     drawn = []
     for simulation in (first, again, other):

@@ -1,4 +1,4 @@
-"""Lower bounds on ε from counts: what they are, and that they are too high as rarely as they say."""
+"""Lower bounds on ε from counts: their values, and that they are too high as rarely as stated."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_bound_is_too_high_in_at_most_one_of_twenty_audits(epsilon: float, del
 
 
 def test_bounds_that_forget_the_confidence_are_too_high_far_more_often() -> None:
-    """The control: the ratio of what was counted."""
+    """The control: the ratio of the counts."""
     rng = np.random.default_rng(1)
     rare = 1 / (1 + math.e)
     hits, false_alarms = rng.binomial(500, math.e * rare, 20_000), rng.binomial(500, rare, 20_000)

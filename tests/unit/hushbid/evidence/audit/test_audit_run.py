@@ -1,4 +1,4 @@
-"""What an audit reports, that its seed decides it, and how `hushbid audit` ends."""
+"""An audit's report, its dependence on the seed alone, and the end of `hushbid audit`."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_progress_counts_the_runs_of_all_repeats() -> None:
 
 
 def ended(capsys: pytest.CaptureFixture[str], *suites: str, **options: Any) -> tuple[int, str, str]:
-    """Run the verb: its exit code, stdout and stderr."""
+    """Run the verb; returns exit code, stdout and stderr."""
     given = {
         "trials": 200,
         "confidence": 0.95,

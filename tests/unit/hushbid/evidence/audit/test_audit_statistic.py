@@ -13,7 +13,7 @@ RUNS = 1000
 
 
 def evidence(values: npt.NDArray[np.float64], shapes: npt.NDArray[np.int64] | None = None) -> Observations:
-    """Of one reading for each column, in one round."""
+    """One reading for each column, in one round."""
     return Observations(
         values[:, None, :], np.zeros(len(values), dtype=np.int64) if shapes is None else shapes
     )
@@ -33,7 +33,7 @@ def shares(
 
 
 def found(*means: float) -> float:
-    """The ε that fresh runs show, where values are normal about 0 on D, and about these means on D'."""
+    """The ε of fresh runs whose values are normal, about 0 on D, and about these means on D'."""
     runs = [evidence(normal(seed, *m)) for seed, m in enumerate(2 * [[0.0] * len(means), list(means)])]
     alarms, hits = (np.array([round(share * RUNS)]) for share in shares(runs[0], runs[1], (runs[2], runs[3])))
     return float(epsilon_lower(hits, alarms, RUNS, delta=0.0, confidence=0.95)[0])
@@ -93,7 +93,7 @@ ROUNDS, READINGS = 4, 6
 
 
 def broadcasts(seed: int, difference: npt.NDArray[np.float64], noise: str) -> Observations:
-    """Noise of standard deviation 20 on every reading of every round, but for what is wrong with it."""
+    """Noise of standard deviation 20 on every reading of every round, except for the fault."""
     rng = np.random.default_rng(seed)
     values = rng.normal(0.0, 20.0, (RUNS, ROUNDS, READINGS))
     if noise == "missing from one reading":
@@ -114,7 +114,7 @@ def evidence_of(values: npt.NDArray[np.float64]) -> Observations:
 
 
 def share_told_apart(noise: str) -> float:
-    """How much more often the event that was fitted occurs on D' than on D, in fresh runs."""
+    """How much more often the fitted event occurs on D' than on D, in fresh runs."""
     nothing = np.zeros((ROUNDS, READINGS))
     one = np.random.default_rng(9).uniform(0.5, 1.5, (ROUNDS, READINGS))
     runs = [broadcasts(seed, difference, noise) for seed, difference in enumerate([nothing, one] * 2)]

@@ -1,4 +1,4 @@
-"""What happens in the sessions that an audit attacks: the points that win are those that the attack needs."""
+"""In the sessions that an audit attacks, the points that the attack needs win."""
 
 from __future__ import annotations
 

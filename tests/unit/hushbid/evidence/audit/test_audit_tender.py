@@ -1,4 +1,4 @@
-"""What happens in the tenders that an audit attacks: what is bought, and what an owner could see of it."""
+"""The tenders that an audit attacks: the purchases, and what an owner could see of them."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_broken_curator_lets_it_see_a_difference(fault: str) -> None:
 
 
 def test_a_call_by_the_pool_differs_in_its_bytes_alone() -> None:
-    """Neither in number nor in length of frames: only a look at their bytes finds it."""
+    """Frames have the same number and lengths: only their bytes differ."""
     one, other = views("tender-call-by-pool")
     assert one.shape == other.shape
     assert not np.array_equal(one.calls[0].seed_total, other.calls[0].seed_total)

@@ -1,4 +1,4 @@
-"""What a misbehaving owner makes of its own frames."""
+"""A misbehaving owner's changes to its own frames."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def oversized(message: Message) -> list[list[bytes] | None]:
 
 
 def taken(data: bytes) -> Message | None:
-    """What the curator reads of a frame; None: it refuses it."""
+    """The curator's reading of a frame; None: it refuses it."""
     try:
         return decode_message(Direction.OWNER_TO_CURATOR, decode_frame(data).body)
     except HushbidError:

@@ -1,4 +1,4 @@
-"""Bytes of a line that somebody garbles: what is read is what was sent, or the connection ends."""
+"""A garbled line's bytes: the reader gets what was sent, or the connection ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FRAMES = [np.random.default_rng(size).bytes(size) for size in (0, 1, 40, 200, 25
 
 
 def carried(frames: list[bytes], place: int, rng: np.random.Generator) -> tuple[list[bytes], Stream]:
-    """What is read of frames of which one is garbled."""
+    """The frames read where one of those sent is garbled."""
     sender, reader = Stream(b"key"), Stream(b"key")
     read: list[bytes] = []
     for number, frame in enumerate(frames):
@@ -30,7 +30,7 @@ def test_a_line_that_nobody_garbles_carries_frames_as_they_are_in_any_pieces() -
 
 @pytest.mark.parametrize("place", range(len(FRAMES)))
 def test_what_is_read_of_a_garbled_line_is_what_was_sent_before(place: int) -> None:
-    """Never the frame that was garbled, nor one after it, as is or otherwise."""
+    """Never the garbled frame, nor a later one, in any form."""
     rng = np.random.default_rng(place)
     broken = stalled = whole = 0
     for _ in range(400):

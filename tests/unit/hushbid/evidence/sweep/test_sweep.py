@@ -1,4 +1,4 @@
-"""`hushbid sweep`: what is swept, in which shares, and what is said of a session that is not the same."""
+"""`hushbid sweep`: the swept sessions, their shares, and the report of a session that differs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`hushbid sweep faults`: what it counts, how long it runs, and what is said of a seed that broke it."""
+"""`hushbid sweep faults`: its counts, its duration, and the report of a seed that broke an invariant."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.simulation.test_faults import charged_twice
 
 @pytest.fixture
 def swept(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Any:
-    """`swept("--seed", "3")` runs the verb; gives exit code, stdout and stderr."""
+    """`swept("--seed", "3")` runs the verb; returns exit code, stdout and stderr."""
 
     def run(*arguments: str) -> tuple[object, str, str]:
         monkeypatch.setattr(sys, "argv", ["hushbid", "sweep", "faults", *arguments])

@@ -117,7 +117,7 @@ def test_a_mix_of_gaussian_and_laplace_agrees() -> None:
 @pytest.mark.parametrize("epsilon", [1e-4, 0.1, 3.0])
 @pytest.mark.parametrize("share", [1e-6, 0.1, 0.5])
 def test_a_single_laplace_release_has_its_closed_form(epsilon: float, share: float) -> None:
-    """δ(t) = 1 - e^((t-ε)/2), at a δ that is a share of δ(0); pessimistic by a grid step at most."""
+    """δ(t) = 1 - e^((t-ε)/2), at a share of δ(0); pessimistic by at most a grid step."""
     delta = -share * math.expm1(-epsilon / 2)
     exact = epsilon + 2 * math.log1p(-delta)
     stated = epsilon_of([LaplaceCost(epsilon=epsilon, count=1)], delta)
@@ -249,7 +249,7 @@ def test_a_pure_composition_needs_no_delta_at_its_sum() -> None:
 
 
 def test_what_transforms_may_round_grows_with_the_number_of_compositions() -> None:
-    """It is added to every δ of a distribution: with less of it, a δ near the rounding would not hold."""
+    """It is added to every δ of a distribution; otherwise a δ near the rounding error would not hold."""
     one, many = (LaplaceCost(epsilon=0.1, count=count) for count in (1, 64))
     assert numerical_allowance([one]) == 2.0**-43 + 2.0**-49
     assert numerical_allowance([many, many]) == 3 * 2.0**-43
@@ -338,7 +338,7 @@ def test_an_epsilon_or_delta_out_of_range_is_refused() -> None:
 
 
 def test_a_party_that_needs_no_distribution_does_not_load_dp_accounting() -> None:
-    """It takes half a second, which every process of a session would pay."""
+    """Loading takes half a second, which every process of a session would pay."""
     script = (
         "import sys, protocol.privacy.accounting as a;"
         "a.gaussian_sigma(1.0, 1e-5, 65536.0, 1000, 140_000);"

@@ -1,4 +1,4 @@
-"""Gaussian noise: the analytic profile, and what is proved of discrete noise beside it."""
+"""Gaussian noise: the analytic profile, and what is proved about discrete noise."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_the_stated_epsilon_holds_for_one_value(sigma: float, sensitivity: int, 
 
 @pytest.mark.parametrize(("sigma", "sensitivity"), [(1.0, 1), (1.7, 5), (3.0, 1), (10.0, 5), (200.0, 5)])
 def test_the_continuous_profile_alone_does_not_hold(sigma: float, sensitivity: int) -> None:
-    """The control: without what the proof adds, discrete noise of the same σ falls short."""
+    """The control: without the proof's additions, discrete noise of the same σ falls short."""
     claimed = gaussian_epsilon(sensitivity / sigma, 1e-9)
     assert exact_discrete_delta(claimed, sensitivity, sigma) > 1e-9 * (1 + 1e-5)
 
@@ -102,7 +102,7 @@ def test_the_continuous_profile_alone_does_not_hold(sigma: float, sensitivity: i
 def test_the_stated_epsilon_is_close_to_the_least_that_holds(
     sigma: float, within: float, delta: float
 ) -> None:
-    """A little less than what is stated does not hold; at a small σ the exact profile has steps."""
+    """A slightly smaller ε does not hold; at a small σ the exact profile has steps."""
     sensitivity = round(sigma / 2)
     stated = discrete_gaussian_epsilon(sensitivity, sigma, 1, 1, delta)
     assert exact_discrete_delta(stated * (1 - within) - 1e-3, sensitivity, sigma) > delta

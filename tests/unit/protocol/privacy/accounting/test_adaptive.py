@@ -1,4 +1,4 @@
-"""What a cap admits of releases that are chosen in view of one another."""
+"""The releases that a cap admits if each is chosen in view of the others."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ GAUSSIAN = GaussianCost(noise_multiplier=5.0, count=1)
 
 
 def coins(epsilon: float, count: int) -> list[tuple[Cost, ...]]:
-    """So many answers by randomised response, each chosen by itself."""
+    """So many randomised responses, each chosen by itself."""
     return [(ApproximateCost(epsilon=epsilon, delta=0.0, count=1),)] * count
 
 
@@ -69,7 +69,7 @@ def worst_delta(small: float, large: float, epsilon: float, admits: Callable[[in
 
 
 def by_fixed_composition(small: float, large: float, delta: float) -> Callable[[int, int], float]:
-    """What ledgers did before: all costs, composed as if they had been fixed in advance."""
+    """The ledgers' former rule: all costs, composed as if they had been fixed in advance."""
 
     def composed(smalls: int, larges: int) -> float:
         kinds = ((small, smalls), (large, larges))
@@ -80,7 +80,7 @@ def by_fixed_composition(small: float, large: float, delta: float) -> Callable[[
 
 
 def test_one_who_chooses_in_view_of_releases_gets_more_than_fixed_composition_says() -> None:
-    """The control: by fixed composition δ is 1.3 times what the cap says."""
+    """The control: by fixed composition δ is 1.3 times the cap's."""
     composed = by_fixed_composition(0.1, 0.5, 0.01)
     worst = worst_delta(0.1, 0.5, 1.0, lambda smalls, larges: composed(smalls, larges) <= 1.0)
     assert worst > 1.25 * 0.01

@@ -1,4 +1,4 @@
-"""The privacy filter: what fits is charged, what does not is refused and leaves no trace."""
+"""The privacy filter charges what fits, and refuses the rest without a trace."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RELATION = "add-remove-one"
 
 
 def calibrated(releases: int) -> DiscreteGaussianCost:
-    """One of `releases` releases that spend the whole budget together."""
+    """One of `releases` releases that together spend the whole budget."""
     sigma = gaussian_sigma(BUDGET.epsilon, BUDGET.delta, 65536.0, releases, 140 * releases)
     return DiscreteGaussianCost(sensitivity=65536.0, sigma=sigma, width=140, count=1)
 

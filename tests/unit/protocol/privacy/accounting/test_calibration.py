@@ -1,4 +1,4 @@
-"""Calibration: each result is put through the accountant, and a little less noise must not do."""
+"""Calibration: the accountant confirms each result, and slightly less noise must not suffice."""
 
 from __future__ import annotations
 

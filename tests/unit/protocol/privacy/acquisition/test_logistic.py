@@ -1,4 +1,4 @@
-"""`logistic`: what it asks and charges, whom it refuses, and that one record shifts a rank by one at most."""
+"""`logistic`: its asks, charges and refusals, and that one record shifts a rank by at most one."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def against_new_bids(bids: Scores, _pooled: Scores, _points: list[list[int]]) ->
 
 
 def against_all_points(bids: Scores, _pooled: Scores, points: list[list[int]]) -> npt.NDArray[np.intp]:
-    """A broken control: every point counts, new or pooled, and not every owner."""
+    """A broken control: every point counts, new or pooled, instead of every owner."""
     better = [
         sum(score > bid for other, scores in enumerate(points) if other != owner for score in scores)
         + sum(score > bid for other, score in enumerate(bids) if other != owner)
@@ -237,7 +237,7 @@ def against_all_points(bids: Scores, _pooled: Scores, points: list[list[int]]) -
 
 
 def by_order_of_owners(bids: Scores, pooled: Scores, _points: list[list[int]]) -> npt.NDArray[np.intp]:
-    """A broken control: of equal scores, the owner that comes first is ahead."""
+    """A broken control: among equal scores, the owner that comes first is ahead."""
     best = np.maximum(bids, pooled)
     ahead = [
         sum(
@@ -252,7 +252,7 @@ def by_order_of_owners(bids: Scores, pooled: Scores, _points: list[list[int]]) -
 
 @dataclass(frozen=True)
 class Game:
-    """What is fixed while one record is added: releases, absences, and what owner 0, the watcher, sees."""
+    """The fixed part to which one record is added: releases, absences, and the watcher's view (owner 0)."""
 
     data: tuple[tuple[int, ...], ...]
     """Per owner, its points: φ by number, from a palette of few."""
@@ -284,7 +284,7 @@ def make_game(rng: np.random.Generator) -> Game:
 
 @dataclass
 class Course:
-    """How a game went until a round that missed the best point, and its own ranks."""
+    """A game up to a round that missed the best point, and its own ranks."""
 
     ranks: list[tuple[int, int]]
     """Of the watcher, per round: its bid's score and rank; 0, 0 without a bid."""
@@ -293,7 +293,7 @@ class Course:
 
 
 def run_game(game: Game, rng: np.random.Generator, ranks_of: RankRule, *, with_extra: bool) -> Course:
-    """Play a game. Other owners than the watcher are asked at random, and whenever their bid is the best."""
+    """Play a game. Owners besides the watcher are asked at random, and whenever their bid is the best."""
     data = [list(points) for points in game.data]
     if with_extra:
         data[game.extra_owner].append(game.extra)
@@ -338,7 +338,7 @@ def run_game(game: Game, rng: np.random.Generator, ranks_of: RankRule, *, with_e
 
 
 def shifts(ranks_of: RankRule, *, seed: int, games: int) -> list[int]:
-    """By how much the watcher's rank differs between D and D', in all rounds of all games."""
+    """The differences of the watcher's rank between D and D', in all rounds of all games."""
     rng = np.random.default_rng(seed)
     found = []
     for _ in range(games):
@@ -413,7 +413,7 @@ def test_the_pool_knows_every_owners_best_score() -> None:
 def test_the_curators_ranks_are_against_others_data_without_the_summary(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The definition, from the owners' data and S alone: what was asked for does not enter it."""
+    """The definition, from the owners' data and S alone, without what was asked for."""
     seen: list[tuple[OpenSelection, dict[str, tuple[int, int]]]] = []
 
     def look(selection: OpenSelection, current: Round, given: Mapping[str, PointBid]) -> npt.NDArray[np.intp]:

@@ -1,4 +1,4 @@
-"""Sources of noise: what each hands out, what it refuses, what repeats. Distributions: tests/statistics."""
+"""Sources of noise: their answers, refusals and repetitions. Distributions: tests/statistics."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_keys_of_no_two_parties_or_seeds_are_the_same_nor_are_they_noise() -> No
 
 
 def test_the_noise_of_a_seed_stays_what_it_is() -> None:
-    """Transcripts and golden files rest on it."""
+    """Transcripts and golden files depend on it."""
     assert simulated(DISCRETE_LAPLACE).tolist() == [519, -87870, -217095, -550036, 1016803]
     assert simulated(GAUSSIAN).tolist() == [-268665, -1251077, 151206, 403063, -301182]
     assert SimulatedNoise(1, "curator").random_bytes(8).hex() == "3d52e81f3898bbbc"

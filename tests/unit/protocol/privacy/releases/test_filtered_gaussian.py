@@ -1,4 +1,4 @@
-"""`filtered-gaussian`: what its filter does, what it costs, and what it may depend on."""
+"""`filtered-gaussian`: the effect of its filter, its cost, and what it may depend on."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def summary(mechanism: ReleaseMechanism) -> ReleaseStream:
 
 
 def session(stream: ReleaseStream, points: Features, seed: int) -> list[npt.NDArray[np.float64]]:
-    """All releases of a summary to which a point is added each round."""
+    """All releases of a summary that gains a point each round."""
     source, mechanism = SimulatedNoise(seed, "curator"), stream.mechanism
     values = stream.statistic.of(points)
     totals = np.vstack([np.zeros((1, D), dtype=np.int64), np.cumsum(values, axis=0)])
@@ -79,7 +79,7 @@ def released_target(features: Features, sigma: float, seed: int) -> npt.NDArray[
 
 
 def test_the_variance_settles_at_the_solution_of_the_riccati_equation() -> None:
-    """Of a random walk that is observed with noise, as SciPy solves it."""
+    """For a random walk observed with noise, as SciPy solves it."""
     sigma, step = 40.0, STEP_VARIANCE / D
     stream = summary(filtered(SUMMARY, sigma=sigma))
     session(stream, bought(ROUNDS, 1), seed=1)
@@ -91,7 +91,7 @@ def test_the_variance_settles_at_the_solution_of_the_riccati_equation() -> None:
 
 
 def test_a_response_to_a_lasting_change_is_that_of_the_gain() -> None:
-    """Two sessions with the same noise differ by what the filter lets through of their totals' difference."""
+    """Two sessions with the same noise differ by the filtered difference of their totals."""
     sigma, rounds = 40.0, 4
     setting = replace(SUMMARY, releases=rounds)
     source = SimulatedNoise(1, "curator")
@@ -116,7 +116,7 @@ def test_a_response_to_a_lasting_change_is_that_of_the_gain() -> None:
 
 
 def test_a_filtered_summary_is_nearer_to_the_truth_than_a_noisy_one() -> None:
-    """By half the error at least, at equal ε, at the end of a session; its window is about 40 rounds."""
+    """By at least half the error, at equal ε, at the end of a session; its window is about 40 rounds."""
     points = bought(ROUNDS, 2)
     truth = mean_of(np.concatenate([PUBLIC, points[: ROUNDS - 1]]))
     errors = []
@@ -203,7 +203,7 @@ def test_one_forged_point_moves_a_total_by_no_more_than_its_sensitivity() -> Non
 
 
 def test_releases_are_a_function_of_the_noisy_totals_alone() -> None:
-    """So that the filter is post-processing: data and noise that add up to the same show the same."""
+    """So the filter is post-processing: data and noise with the same sum give the same release."""
     setting = replace(SUMMARY, releases=3)
     one, other = (summary(filtered(setting, sigma=9.0)) for _ in range(2))
     zero = np.zeros(D, dtype=np.int64)

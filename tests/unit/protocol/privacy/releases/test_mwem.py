@@ -70,7 +70,7 @@ class WrittenOut:
 def test_every_release_is_that_of_algorithm_2_written_out(
     dimension: int, calibration: str, rate: float, scale: float
 ) -> None:
-    """Three releases of growing sums, warm start included; noise small and large against the sums."""
+    """Three releases of growing sums, warm start included; noise small and large relative to the sums."""
     mechanism = mwem(dimension, 3, calibration=calibration)
     stream = mechanism.stream()
     explicit = WrittenOut(dimension, eta=0.5)
@@ -100,7 +100,10 @@ def test_the_tilted_mean_is_that_of_the_sum(points: int, tilt: float) -> None:
 
 
 def test_the_state_is_one_number_a_coordinate_whatever_eta() -> None:
-    """DESIGN §1: O(1) a step where the paper has O(d/η). A grid of 2·10⁹ points costs what one of 5 costs."""
+    """DESIGN §1: O(1) per step where the paper has O(d/η).
+
+    A grid of 2·10⁹ points costs the same as one of 5.
+    """
     total = np.arange(140, dtype=np.int64) * 10_000
     released = []
     for eta in (1e-9, 1e-3):
@@ -115,7 +118,7 @@ def test_the_state_is_one_number_a_coordinate_whatever_eta() -> None:
 
 
 def test_without_noise_the_release_converges_to_the_mean_embedding() -> None:
-    """A control: the same steps with the sums' sign turned end far away."""
+    """A control: the same steps with the sums' sign reversed end far away."""
     mechanism = mwem(8, step_epsilon=50.0, steps=20_000, eta=0.01)
     # Uniforms select by weight, so that the worst coordinate is measured; no Laplace noise.
     noise = (SimulatedNoise(2, "curator").draw(mechanism.draws(0)[0]), np.zeros(20_000))
@@ -193,7 +196,7 @@ def test_without_a_public_start_the_first_release_costs_owners_too() -> None:
 def test_an_epsilon_of_all_releases_is_shared_by_the_steps_that_show_private_points(
     starts_public: bool,
 ) -> None:
-    """More steps in a first release that costs nothing leave the others what they had."""
+    """More steps in a first release that costs nothing do not change the others' share."""
     neighbours = Neighbours.ADD_REMOVE_ONE
     costs = [
         mwem(4, 5, starts_public=starts_public, calibration="sound", epsilon=1.0, steps=3, **first).cost(

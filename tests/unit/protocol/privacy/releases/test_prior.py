@@ -1,4 +1,4 @@
-"""What is taken from the public seed set: where points lie and how far apart, as whole numbers."""
+"""Public facts from the seed set: where points lie and how far apart, as whole numbers."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_every_seed_set_has_a_usable_radius(count: int, seed: int) -> None:
 
 
 def test_a_prior_follows_from_the_total_and_the_number_of_points() -> None:
-    """Which is what a curator has: no point of the seed set is needed."""
+    """A curator has these: no point of the seed set is needed."""
     features = seed_features(150)
     shuffled = features[np.random.default_rng(0).permutation(150)]
     one, other = prior_of(features), prior_of(shuffled)

@@ -1,4 +1,4 @@
-"""`race` as a release: what counts with discrete Laplace noise cost, and what is known without paying."""
+"""`race` as a release: the cost of counts with discrete Laplace noise, and what is known for free."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_a_total_of_other_features_is_refused() -> None:
 
 
 def test_a_filtered_summary_is_nearer_to_the_truth_than_its_noise() -> None:
-    """By half the error at least, at the end of a session, against counts whose noise is left as it is."""
+    """By at least half the error, at the end of a session, compared with unfiltered counts."""
     points = PHI.hash(0.5 * np.random.default_rng(5).random((ROUNDS, 5)))
     mechanism, source = build(SUMMARY, epsilon=1.0), SimulatedNoise(2, "curator")
     totals = np.vstack([np.zeros(D, dtype=np.int64), np.cumsum(points, axis=0, dtype=np.int64)])

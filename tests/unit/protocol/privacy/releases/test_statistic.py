@@ -1,4 +1,4 @@
-"""What of a point enters a total: no longer than 1, for any int16 vector there is."""
+"""The integer vector that each point adds to a total: no longer than 1, for any int16 vector."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def adversarial(draw: st.DrawFn) -> tuple[Statistic, Features]:
 
 
 def squared_norms(values: Totals) -> list[int]:
-    """In Python's whole numbers, which have no size."""
+    """In Python's whole numbers, which do not overflow."""
     return [sum(int(value) ** 2 for value in row) for row in values]
 
 
@@ -72,14 +72,14 @@ def test_one_point_for_another_changes_a_total_by_at_most_2(case: tuple[Statisti
 
 
 def test_the_bound_of_2_is_reached() -> None:
-    """So that no smaller sensitivity could be claimed."""
+    """No smaller sensitivity could be claimed."""
     statistic = Statistic(2, np.zeros(2, dtype=np.int64), 1000)
     there, back = statistic.of(np.array([[20000, 0], [-20000, 0]], dtype=np.int16))
     assert squared_norms(np.array([there - back])) == [(2 * ONE) ** 2]
 
 
 def test_rounding_to_the_nearest_would_break_the_bound() -> None:
-    """Control: what truncation and rounding up the norm are for."""
+    """Control: why values are truncated and the norm is rounded up."""
     rows = np.random.default_rng(0).integers(-9000, 9000, (200, 140)).astype(np.int64)
     nearest = np.rint(rows * ONE / np.linalg.norm(rows, axis=1)[:, None]).astype(np.int64)
     assert max(squared_norms(nearest)) > ONE * ONE

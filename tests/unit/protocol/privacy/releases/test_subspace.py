@@ -1,4 +1,4 @@
-"""`subspace`: what its basis may do to a guarantee, and what it does to a release."""
+"""`subspace`: the effect of its basis on a guarantee, and on a release."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_too_few_points_for_the_directions_are_refused() -> None:
 
 @pytest.mark.parametrize("length", [None, 0, 7, 9, 16])
 def test_a_curator_takes_a_basis_of_the_right_length_and_no_target_without(length: int | None) -> None:
-    """Two directions of four coordinates are 8 numbers. What these are does not matter: y is clipped."""
+    """Two directions of four coordinates are 8 numbers. Their values do not matter: y is clipped."""
     release = {"mechanism": "subspace", "epsilon": 1.0, "directions": 2}
     session = open_session(
         load(
@@ -223,7 +223,7 @@ def test_a_release_lies_in_the_affine_span_of_the_public_points_and_is_a_weighte
 
 
 def test_with_little_noise_a_release_is_the_projection_of_the_mean_embedding() -> None:
-    """Of points that are clipped, and stretched, to one length: so it is a fifth off at most."""
+    """Points are clipped, and stretched, to one length: so it is at most a fifth off."""
     points = PHI.hash(0.5 * np.random.default_rng(6).random((500, 5)))
     released = release(TARGET, points, 1, epsilon=None, sigma=1e-3)
     mean = features_to_float(points).mean(axis=0)
@@ -234,7 +234,7 @@ def test_with_little_noise_a_release_is_the_projection_of_the_mean_embedding() -
 
 
 def test_few_directions_have_less_error_than_all_coordinates_where_noise_dominates() -> None:
-    """Of the mean embedding of points like the public ones, at equal ε, on average over 20 draws."""
+    """For the mean embedding of points like the public ones, at equal ε, on average over 20 draws."""
     points = PHI.hash(np.random.default_rng(7).random((60, 5)))
     mean = features_to_float(points).mean(axis=0)
     filtered = {"neighbours": "substitute-one", "epsilon": 0.3}

@@ -108,7 +108,7 @@ def test_a_file_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 def test_a_full_disk_loses_nothing_and_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The half that was written is taken back, so that no box is torn in the middle of the file."""
+    """The written half is removed, so that no box is torn in the middle of the file."""
     file = written(tmp_path / "boxes", [b"first"])
     write = os.write
 
@@ -146,7 +146,7 @@ def test_kept_boxes_are_found_by_their_digests(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("there", [True, False])
 def test_a_box_that_is_not_there_is_missed_once_it_was_asked_for(tmp_path: Path, there: bool) -> None:
-    """Which are wanted, the transcript says: those of a file that was destroyed are not."""
+    """The transcript says which are wanted: those of a destroyed file are not."""
     if there:
         written(tmp_path / "boxes").close()
     kept = KeptBoxes(tmp_path / "boxes", 100)

@@ -1,4 +1,4 @@
-"""Files that another party sent: whatever stands in their place, reading neither hangs nor takes long."""
+"""Files that another party sent: whatever is in their place, reading neither hangs nor takes long."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ each_kind = pytest.mark.parametrize(("read", "longest"), READERS, ids=["request"
 
 
 def request_of(size: int, place: Path) -> Path:
-    """A good request that a comment makes that long."""
+    """A valid request that a comment makes that long."""
     text = tomli_w.dumps(key_request("north", "owner", new_keypair())) + "#"
     path = place / "north.request"
     path.write_text(text + "x" * (size - len(text)), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What a session charges a dataset's lifetime ledger, and when it may not enrol."""
+"""A session's charge to a dataset's lifetime ledger, and when it may not enrol."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_session_is_checked_without_a_charge_and_charged_once(tmp_path: Path) 
 
 
 def test_a_session_with_secure_noise_is_run_once(tmp_path: Path) -> None:
-    """Its boxes, signatures and releases could not be told from those of the first run."""
+    """Its boxes, signatures and releases would be indistinguishable from those of the first run."""
     budget_of(tmp_path, session()).charge(RUN)
     with pytest.raises(ConfigError, match="has been run before") as caught:
         budget_of(tmp_path, session()).check()
@@ -101,7 +101,7 @@ def test_a_session_with_secure_noise_is_run_once(tmp_path: Path) -> None:
 
 
 def test_a_charge_pays_for_the_releases_of_one_transcript(tmp_path: Path) -> None:
-    """A second state directory, begun before the first was charged, would draw other noise for nothing."""
+    """A second state directory, begun before the first was charged, would draw other noise for free."""
     first, second = (budget_of(tmp_path, session()) for _ in range(2))
     first.check(transcript=RUN)
     second.check(transcript=ANOTHER)
@@ -127,7 +127,7 @@ def test_a_charge_of_an_older_version_pays_for_the_transcript_that_goes_on(tmp_p
 
 
 def test_two_owners_of_a_session_with_the_same_data_are_both_charged(tmp_path: Path) -> None:
-    """Each releases what it is charged for, so that the second one has not paid with the first."""
+    """Each releases what it is charged for, so the second one has not paid with the first."""
     opened = session()
     budgets = [budget_of(tmp_path, opened, name) for name in ("alpha", "beta")]
     for budget in budgets:
@@ -153,7 +153,7 @@ def test_a_budget_for_one_does_not_pay_for_two_owners_of_a_session(tmp_path: Pat
 
 
 def test_a_session_that_an_older_version_charged_is_known_and_charged_no_more(tmp_path: Path) -> None:
-    """It left the party's name out of the identifier."""
+    """That version left the party's name out of the identifier."""
     opened = session()
     budget = budget_of(tmp_path, opened)
     older = replace(budget.spending, identifier=f"{opened.file.session.name}/{opened.identifier.hex()}")
@@ -189,7 +189,7 @@ def test_a_budget_refuses_what_goes_over_it_and_what_guarantees_nothing(tmp_path
 def test_tenders_cost_an_owner_nothing_however_many_and_whatever_else_it_pays_for(
     tmp_path: Path, delta: float, relation: Literal["add-remove-one", "substitute-one"]
 ) -> None:
-    """No owner learns of another's records: neither ε nor δ of theirs is spent."""
+    """No owner learns about another's records: neither ε nor δ is spent."""
     tenders = [
         open_session(load(SECURE | TENDER | {"session.name": name})) for name in ("one", "two", "three")
     ]
@@ -220,7 +220,7 @@ RULES_AND_MORE: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("what", RULES_AND_MORE)
 def test_the_ledger_pays_for_all_that_the_statement_covers(tmp_path: Path, what: str) -> None:
-    """Releases, asks with their slack, and a settlement: no part of what is guaranteed goes uncharged."""
+    """Releases, asks with their slack, and a settlement: no part of the guarantee goes uncharged."""
     given = SECURE | {name: TENDER[name] for name in ("target", "summary")} | RULES_AND_MORE[what]
     if what in RULES:
         given = {"acquisition": {"rule": what}} | given
@@ -242,7 +242,7 @@ def test_the_ledger_pays_for_all_that_the_statement_covers(tmp_path: Path, what:
 def test_a_delta_is_compared_with_what_the_owner_declared_and_not_with_how_many_rows_there_are(
     tmp_path: Path,
 ) -> None:
-    """Two owners of another number of rows, and the same declaration, refuse the same sessions."""
+    """Two owners with different numbers of rows, and the same declaration, refuse the same sessions."""
     opened = session()
 
     def takes_part(rows: int, delta: float) -> bool:

@@ -1,4 +1,4 @@
-"""A copy of the data, renamed, in another format or order, is seen: its budget is not allowed twice."""
+"""A copy of the data, renamed, in another format or order, is recognised: it gets no second budget."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def spending(name: str = "one", epsilon: float = 0.9) -> Spending:
 
 
 def known(dataset: Dataset) -> Path | None:
-    """The ledger that the list has for these rows."""
+    """The list's ledger for these rows."""
     with KnownRows(dataset).hold() as listed:
         return None if listed.known is None else listed.known.path
 
@@ -104,7 +104,7 @@ def test_other_rows_are_others_and_without_the_key_nothing_is_known() -> None:
 
 
 def test_the_digest_is_the_keyed_one_of_the_sum_of_the_rows_own() -> None:
-    """Lists of ledgers on disk hold it, so it stays as it is, however many chunks rows are read in."""
+    """Lists of ledgers on disk hold it, so it never changes, however many chunks rows are read in."""
     key = bytes(range(32))
     features = np.random.default_rng(1).random((500, 5000))
     of_rows = [
@@ -269,7 +269,7 @@ def test_the_list_is_held_while_a_ledger_is_charged(tmp_path: Path, monkeypatch:
 
 
 def older_ledger(path: Path) -> None:
-    """A ledger of format 1, of which the list knows nothing: 0.9 of 1.0 is spent."""
+    """A ledger of format 1, unknown to the list: 0.9 of 1.0 is spent."""
     budget = {"epsilon": 1.0, "delta": 1e-5}
     header = {"format": "hushbid-lifetime-ledger", "version": 1, "neighbours": RELATION, "budget": budget}
     record = spending().as_record()
@@ -352,7 +352,7 @@ def test_a_budget_binds_copies_before_anything_is_spent(tmp_path: Path) -> None:
 
 
 def test_other_rows_do_not_make_a_ledger_forget_what_it_had(tmp_path: Path) -> None:
-    """The ledger of capped rows is removed, and rows that nobody knows are charged under its name."""
+    """The ledger of capped rows is removed, and unknown rows are charged under its name."""
     path = tmp_path / "a.ledger"
     spend(path, table(), ONE)
     whole = path.read_bytes()

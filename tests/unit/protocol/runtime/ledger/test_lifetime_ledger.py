@@ -509,7 +509,7 @@ def test_a_malformed_line_is_an_error_that_names_it(path: Path, damage: bytes) -
 
 
 def test_a_ledger_of_a_newer_release_is_called_newer_and_left_as_it_is(path: Path) -> None:
-    """After a downgrade its keeper is not told to restore a copy: that would forget what was spent."""
+    """After a downgrade nobody is told to restore a copy, which would forget what was spent."""
     content = '{"format": "hushbid-lifetime-ledger", "version": 3}\n'
     path.write_text(content)
     path.chmod(0o600)
@@ -533,7 +533,7 @@ def test_another_format_is_refused(version: str, path: Path) -> None:
     [b"\x00\xff\x80", b"a,b\n1,2\n3,4", b"{}\n", b'{"format": "other"', b"one line", b"PK\x03\x04\nrest"],
 )
 def test_another_file_is_refused_and_left_as_it_is(path: Path, content: bytes, record: bool) -> None:
-    """Whoever names their data as ledger by mistake keeps them."""
+    """Naming one's data as the ledger by mistake does no harm."""
     path.write_bytes(content)
     path.chmod(0o600)
     with pytest.raises(DataError, match=r"not the dataset's lifetime ledger: its first line does not say so"):

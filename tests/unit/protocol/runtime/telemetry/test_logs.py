@@ -1,4 +1,4 @@
-"""A party's log: one line an event, with the same fields as text and as JSON, and not too many of a peer."""
+"""A party's log: one line per event, with the same fields as text and as JSON, and few about one peer."""
 
 from __future__ import annotations
 

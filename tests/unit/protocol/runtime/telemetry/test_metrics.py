@@ -1,4 +1,4 @@
-"""Metrics: what the last picture says, under Prometheus' names, at an address that can be had."""
+"""Metrics: the last picture's values, under Prometheus' names, at a configurable address."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def free_port() -> int:
 
 
 def scraped(url: str) -> dict[tuple[str, str], float]:
-    """Values by name and the label that is not the same for all; every sample says which party it is of."""
+    """Values by name and by the varying label; every sample names its party."""
     text = urllib.request.urlopen(url, timeout=5).read().decode()
     found = {}
     for family in text_string_to_metric_families(text):
@@ -112,7 +112,7 @@ def scraped(url: str) -> dict[tuple[str, str], float]:
 def test_no_count_tells_of_asks_where_a_rule_asks(
     tmp_path: Path, free_port: int, rule: str, role: Any
 ) -> None:
-    """Whatever a loop counts: neither metrics nor the status file have it."""
+    """Whatever a loop counts, neither metrics nor the status file have it."""
     vitals = Vitals(
         tmp_path, party=role, role=role, session=session_file(owners=names(3), points=7, rule=rule)
     )

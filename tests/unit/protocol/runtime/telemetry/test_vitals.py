@@ -428,7 +428,7 @@ def test_watching_ends_when_all_parties_have_ended(tmp_path: Path, options: tupl
 
 @pytest.mark.parametrize("words", [["health", "."], ["status", "--check", "."]])
 def test_a_health_check_loads_nothing_that_is_slow(words: list[str]) -> None:
-    """Five containers ask every five seconds. Of other verbs, nothing is there."""
+    """Five containers check every five seconds. Nothing of other verbs is loaded."""
     program = (
         "import atexit, sys; from hushbid.__main__ import main\n"
         "from hushbid.protocol.runtime.interrupts import end_at_once\n"

@@ -1,4 +1,4 @@
-"""Maps of cosines: their whole numbers, as docs/wire.md specifies them, and what they cost the kernel."""
+"""Maps of cosines: their whole numbers, as docs/wire.md specifies them, and their kernel error."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_points_outside_of_the_bounds_have_the_features_of_the_nearer_bound(name
 
 @pytest.mark.parametrize("name", MAPS)
 def test_frequencies_and_phases_in_radians_are_those_that_are_used(name: str) -> None:
-    """What optimisers and attacks take for W and b makes φ, to the rounding of angles and features."""
+    """The W and b of optimisers and attacks make φ, up to the rounding of angles and features."""
     made = build(name, dimension=140)
     points = np.random.default_rng(1).uniform(-1.0, 3.0, (200, 3))
     angles = made.space.scale(points) @ made.frequencies.T + made.phases

@@ -1,4 +1,4 @@
-"""The feature map `lsh`: what its inner products are, and what it admits."""
+"""The feature map `lsh`: its inner products, and what it admits."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_the_bandwidth_follows_from_gamma_unless_it_is_given() -> None:
 
 
 def test_a_point_at_a_bound_that_was_rounded_outwards_is_that_of_the_bound() -> None:
-    """float32 bounds are hair's breadths off; whoever checks them lets such points pass."""
+    """float32 bounds are slightly off; the checks let such points pass."""
     phi = build()
     ends = np.vstack([PARAMETERS["lower"], PARAMETERS["upper"]])
     outwards = np.nextafter(ends, np.array([[-np.inf], [np.inf]]))

@@ -1,4 +1,4 @@
-"""Hash families: cells within reach, exact projections, digests, and what they refuse."""
+"""Hash families: reachable cells, exact projections, digests, and refusals."""
 
 from __future__ import annotations
 
