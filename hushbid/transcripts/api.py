@@ -149,7 +149,7 @@ def verify_transcripts(
         ConfigError: There are no transcripts.
         DataError: They belong to different sessions.
     """
-    from hushbid.transcripts.verification.session import verify_all
+    from hushbid.transcripts.verification.whole_session import verify_all
 
     given: Any = paths
     if isinstance(given, Transcript | Path | str):

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from hushbid.cluster.file import open_cluster
 from hushbid.cluster.parties import Party
+from hushbid.lab.bench.random_cluster import write_cluster
 from hushbid.lab.bench.rules import with_setting
-from hushbid.lab.bench.session import write_cluster
 from hushbid.lab.bench.spent import Watch, descendants
 from hushbid.protocol import platform
 from hushbid.protocol.names import CURATOR

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from hushbid.lab.bench.bare import bare_rounds
 from hushbid.lab.bench.peer_process import PEERS, WARM_UP_ROUNDS, PeerAbsent, peer_rounds, pythons
+from hushbid.lab.bench.random_cluster import write_cluster
 from hushbid.lab.bench.rules import with_setting
-from hushbid.lab.bench.session import write_cluster
 from hushbid.lab.bench.session_cost import session_cost
 from hushbid.lab.bench.spent import RoundCost
 from hushbid.protocol import platform

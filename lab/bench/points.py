@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 from hushbid.lab.bench.bare import bare_rounds
+from hushbid.lab.bench.random_cluster import DIMENSION, write_cluster
 from hushbid.lab.bench.rules import BOX_BYTES, with_setting
-from hushbid.lab.bench.session import DIMENSION, write_cluster
 from hushbid.lab.bench.session_cost import SessionCost, check_python, session_cost
 from hushbid.lab.bench.spent import RoundCost
 from hushbid.protocol.crypto.sealing import SEAL_BYTES, SIGNATURE_BYTES

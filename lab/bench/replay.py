@@ -10,8 +10,8 @@ from statistics import median_high
 from typing import Any
 
 from hushbid.cluster.file import open_cluster
+from hushbid.lab.bench.random_cluster import write_cluster
 from hushbid.lab.bench.rules import SETTINGS, with_setting
-from hushbid.lab.bench.session import write_cluster
 from hushbid.protocol.names import CURATOR
 from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
 from hushbid.protocol.transcript.verify import verify

@@ -15,7 +15,7 @@ import numpy as np
 
 from hushbid.cluster.file import open_cluster
 from hushbid.lab.bench.bare import bare_rounds
-from hushbid.lab.bench.session import DIMENSION, write_cluster
+from hushbid.lab.bench.random_cluster import DIMENSION, write_cluster
 from hushbid.protocol.wire.codec import HEADER_BYTES, encode_message
 from hushbid.protocol.wire.messages import Bid, Broadcast, Candidate, fixed
 from hushbid.running.directory import prepare

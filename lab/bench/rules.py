@@ -13,7 +13,7 @@ from typing import Any, Final
 import tomli_w
 
 from hushbid.cluster.file import open_cluster
-from hushbid.lab.bench.session import write_cluster
+from hushbid.lab.bench.random_cluster import write_cluster
 from hushbid.protocol.machine.progress import Progress
 from hushbid.running.directory import prepare
 from hushbid.running.launcher import run_parties

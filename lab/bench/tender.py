@@ -14,11 +14,11 @@ import tomli_w
 
 from hushbid.cluster.file import open_cluster
 from hushbid.consumer.events import PurchasesChecked
+from hushbid.lab.bench.random_cluster import write_cluster
 from hushbid.lab.bench.relay import relay
 from hushbid.lab.bench.rules import BOX_BYTES
 from hushbid.lab.bench.scale import in_own_process
 from hushbid.lab.bench.scale_cell import ScaleCell
-from hushbid.lab.bench.session import write_cluster
 from hushbid.lab.bench.session_cost import sent_bodies, times_of
 from hushbid.plan.submissions import ALIKE
 from hushbid.protocol.machine.weighing import WeightsComputed

@@ -22,7 +22,7 @@ from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.session.session import Session, open_session
 from hushbid.protocol.transcript.record import Record
 from hushbid.transcripts.replay import replayed
-from hushbid.transcripts.verification.session import verify_all
+from hushbid.transcripts.verification.whole_session import verify_all
 from tests.blackbox.plan import Fault, Kind, Plan
 from tests.blackbox.play import STARTS, Played, patience
 from tests.containers.compose import IMAGE, Deployment

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 from hushbid.protocol.errors import ExitCode, Restart
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.transcripts.replay import replayed
-from hushbid.transcripts.verification.session import verify_all
+from hushbid.transcripts.verification.whole_session import verify_all
 from tests.blackbox.plan import PRELOADED, Fault, Kind, Plan
 from tests.blackbox.preload import Control, library
 from tests.processes.cluster import Cluster, Ended

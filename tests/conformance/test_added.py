@@ -20,7 +20,7 @@ from hushbid.evidence.sweep.crash_sweep import CrashSetting, check, sweep, uncra
 from hushbid.evidence.sweep.crashes import crashes_at
 from hushbid.evidence.sweep.fault_sweep import check_seed
 from hushbid.evidence.sweep.plan import plan_of
-from hushbid.evidence.sweep.session import SimulatedCourse
+from hushbid.evidence.sweep.small_session import SimulatedCourse
 from hushbid.plan.flags import PlanFlags
 from hushbid.plan.result import make_plan
 from hushbid.plan.setting import plan_setting
@@ -33,7 +33,7 @@ from hushbid.protocol.privacy.releases.gaussian import GaussianRelease
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.grid import FEATURE_UNIT
 from hushbid.transcripts.replay import replayed
-from hushbid.transcripts.verification.session import verify_all
+from hushbid.transcripts.verification.whole_session import verify_all
 
 TOYS = ("tests.support.coarse_release", "tests.support.every_bidder")
 RELEASE, RULE = "coarse", "every-bidder"

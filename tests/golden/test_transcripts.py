@@ -17,7 +17,7 @@ from hushbid.protocol.transcript.verify import verify
 from hushbid.protocol.wire.messages import COMMITTED_VERSION, PROTOCOL_VERSION
 from hushbid.protocol.wire.values import Item
 from hushbid.transcripts.replay import replayed
-from hushbid.transcripts.verification.session import verify_all
+from hushbid.transcripts.verification.whole_session import verify_all
 from tests.golden.make_transcripts import SESSIONS, golden_images
 from tests.support.transcripts import HEADER, STEPS, read_transcript, redact, same, transcript
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hushbid.protocol.names import CURATOR
-from hushbid.transcripts.verification.session import verify_all
+from hushbid.transcripts.verification.whole_session import verify_all
 from tests.hosts.hosts import OWNERS, HostsCluster, exact_session
 from tests.hosts.network import Network, why_no_network
 from tests.processes.cluster import PATIENCE, SEALED, SECURE, Cluster, Ended, bodies

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hushbid.protocol.names import CONSUMER, CURATOR
-from hushbid.transcripts.verification.session import verify_all
+from hushbid.transcripts.verification.whole_session import verify_all
 from tests.conftest import ROOT
 from tests.interop.minimal import formats
 from tests.interop.minimal.consumer import Consumer

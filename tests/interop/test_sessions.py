@@ -19,7 +19,7 @@ import pytest
 
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.wire.codec import Direction, decode_message
-from hushbid.transcripts.verification.session import verify_all
+from hushbid.transcripts.verification.whole_session import verify_all
 from tests.conftest import ROOT
 from tests.interop.minimal import formats
 from tests.interop.minimal.verifier import verify

@@ -17,7 +17,7 @@ from hushbid.protocol.transcript.record import Record
 from hushbid.protocol.wire.codec import decode_message, encode_message, said_to
 from hushbid.protocol.wire.messages import Delivery
 from hushbid.simulation.simulator import Simulation
-from hushbid.transcripts.verification.session import verify_all
+from hushbid.transcripts.verification.whole_session import verify_all
 from tests.conftest import ROOT
 from tests.interop.minimal.transcript import Wrong
 from tests.interop.minimal.verifier import verify

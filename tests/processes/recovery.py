@@ -17,7 +17,7 @@ from hushbid.protocol.transcript.record import Record
 from hushbid.protocol.wire.codec import Direction, decode_message
 from hushbid.protocol.wire.messages import Broadcast, SealedBroadcast
 from hushbid.transcripts.replay import replayed
-from hushbid.transcripts.verification.session import verify_all
+from hushbid.transcripts.verification.whole_session import verify_all
 from tests.processes.cluster import BLIND, SEALED, SECURE, Cluster, Ended
 
 __all__ = [

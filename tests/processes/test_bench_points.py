@@ -12,7 +12,7 @@ import pytest
 from hushbid.cli.app import main
 from hushbid.cluster.file import open_cluster
 from hushbid.lab.bench import points
-from hushbid.lab.bench.session import write_cluster
+from hushbid.lab.bench.random_cluster import write_cluster
 from hushbid.lab.bench.spent import RoundCost
 from hushbid.protocol.config.loading import load_toml
 from hushbid.protocol.config.session import SessionFile

@@ -12,7 +12,7 @@ from hushbid.cluster.file import open_cluster
 from hushbid.protocol.runtime.telemetry.status_file import find_statuses
 from hushbid.results.run import RunResult
 from hushbid.running.simulate import simulate
-from hushbid.transcripts.verification.session import verify_all
+from hushbid.transcripts.verification.whole_session import verify_all
 from tests.processes.test_run import PARTIES, SEEDED, Watched, start, watch
 from tests.unit.hushbid.cluster.test_cluster import DIGITS, DIGITS_OWNERS
 

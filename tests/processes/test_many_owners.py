@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from hushbid.cli.app import main
-from hushbid.transcripts.verification.session import verify_all
+from hushbid.transcripts.verification.whole_session import verify_all
 
 
 def benched(

@@ -24,7 +24,7 @@ from hushbid.cluster.file import open_cluster
 from hushbid.protocol.runtime.interrupts import LAUNCHED
 from hushbid.protocol.runtime.telemetry.status_file import find_statuses
 from hushbid.running.simulate import simulate
-from hushbid.transcripts.verification.session import verify_all
+from hushbid.transcripts.verification.whole_session import verify_all
 from tests.conftest import ROOT
 from tests.processes.cluster import Ended
 from tests.processes.forked import ForkedProcess, PartyProcess

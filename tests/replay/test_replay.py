@@ -16,7 +16,7 @@ import pytest
 import tomli_w
 
 from hushbid.cluster.file import open_cluster
-from hushbid.lab.bench.session import write_cluster
+from hushbid.lab.bench.random_cluster import write_cluster
 from hushbid.protocol.errors import ConfigError, DataError, ReplayDivergence, TranscriptDamaged
 from hushbid.protocol.privacy.acquisition import RULES, Logistic
 from hushbid.protocol.transcript.record import Header, Record, encode_header, encode_record

@@ -17,7 +17,7 @@ from hushbid.consumer.numerics import ConsumerNumerics
 from hushbid.curator.numerics import CuratorNumerics
 from hushbid.evidence.sweep.crash_sweep import CrashSetting, check, sweep, uncrashed
 from hushbid.evidence.sweep.crashes import Crashes, crashes_at, crashes_of, same_steps
-from hushbid.evidence.sweep.session import SimulatedCourse, run
+from hushbid.evidence.sweep.small_session import SimulatedCourse, run
 from hushbid.owner.numerics import OwnerNumerics
 from hushbid.protocol.config.session import TimeoutSection
 from hushbid.protocol.errors import ExitCode

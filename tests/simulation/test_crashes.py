@@ -23,7 +23,7 @@ from hushbid.evidence.sweep.crashes import (
     same_steps,
     write_crashes,
 )
-from hushbid.evidence.sweep.session import SimulatedCourse, goes_with, run, small_session
+from hushbid.evidence.sweep.small_session import SimulatedCourse, goes_with, run, small_session
 from hushbid.protocol import limits
 from hushbid.protocol.errors import ExitCode
 from hushbid.protocol.names import CONSUMER, CURATOR

@@ -42,7 +42,7 @@ from hushbid.evidence.sweep.round_invariants import (
     settlement_is_of_the_wins,
     winners_are_verified,
 )
-from hushbid.evidence.sweep.session import goes_with
+from hushbid.evidence.sweep.small_session import goes_with
 from hushbid.evidence.sweep.stream import Stream
 from hushbid.evidence.sweep.wires import SimulatedConnection
 from hushbid.owner.numerics import OwnerNumerics

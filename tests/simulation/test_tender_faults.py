@@ -17,7 +17,7 @@ from hushbid.curator.selection.tender import TenderSelection
 from hushbid.evidence.sweep.course import run_plan
 from hushbid.evidence.sweep.invariants import INVARIANTS, broken
 from hushbid.evidence.sweep.plan import SweepPlan, plan_of
-from hushbid.evidence.sweep.session import Tendering
+from hushbid.evidence.sweep.small_session import Tendering
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.session.wishes import terms_of
 from hushbid.protocol.space.copies import Copies

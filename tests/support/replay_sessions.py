@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hushbid.evidence.sweep.session import run, small_session
+from hushbid.evidence.sweep.small_session import run, small_session
 from hushbid.protocol.names import CURATOR
 from hushbid.protocol.privacy.acquisition import RULES
 from hushbid.protocol.transcript.reader import TranscriptReader

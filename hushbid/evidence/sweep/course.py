@@ -24,7 +24,7 @@ from hushbid.evidence.sweep.mutation import Mutator
 from hushbid.evidence.sweep.network import FaultyNetwork
 from hushbid.evidence.sweep.plan import SweepPlan
 from hushbid.evidence.sweep.rounds_on_record import Rounds, rounds_on_record
-from hushbid.evidence.sweep.session import COLUMNS, result_of
+from hushbid.evidence.sweep.small_session import COLUMNS, result_of
 from hushbid.evidence.sweep.wires import Wires
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.errors import ExitCode

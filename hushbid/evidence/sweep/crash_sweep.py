@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from hushbid.evidence.sweep.crashes import Crashes, write_crashes
 from hushbid.evidence.sweep.engine import bug, check_all
-from hushbid.evidence.sweep.session import SimulatedCourse, compared, run, small_session
+from hushbid.evidence.sweep.small_session import SimulatedCourse, compared, run, small_session
 from hushbid.protocol.errors import ConfigError, HushbidError
 from hushbid.protocol.session.session import Session
 from hushbid.transcripts.replay import replayed

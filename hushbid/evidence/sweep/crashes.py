@@ -9,7 +9,7 @@ from itertools import combinations, combinations_with_replacement, product
 from operator import attrgetter
 from typing import TypeAlias
 
-from hushbid.evidence.sweep.session import SimulatedCourse
+from hushbid.evidence.sweep.small_session import SimulatedCourse
 from hushbid.protocol.errors import ConfigError
 from hushbid.simulation.simulator import UNRECORDED, Crash
 

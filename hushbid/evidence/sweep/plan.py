@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from hushbid.evidence.sweep.session import Tendering, goes_with, small_session
+from hushbid.evidence.sweep.small_session import Tendering, goes_with, small_session
 from hushbid.protocol.config.session import TimeoutSection
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.privacy.acquisition import RULES

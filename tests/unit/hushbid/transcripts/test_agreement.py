@@ -15,15 +15,15 @@ from rich.console import Console
 
 from hushbid.cli.app import main
 from hushbid.evidence.sweep.crashes import crashes_at
-from hushbid.evidence.sweep.session import run, small_session
+from hushbid.evidence.sweep.small_session import run, small_session
 from hushbid.protocol.crypto.sealing import head_statement, sign
 from hushbid.protocol.errors import DataError
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.transcript.record import Record, RecordedItem
 from hushbid.protocol.wire.codec import Direction, decode_message, encode_message
 from hushbid.protocol.wire.messages import Bid, Close, fixed
-from hushbid.transcripts.verification.session import verify_all
 from hushbid.transcripts.verification.text import render_verification
+from hushbid.transcripts.verification.whole_session import verify_all
 from tests.support.forgeries import (
     frame_in,
     recorded,

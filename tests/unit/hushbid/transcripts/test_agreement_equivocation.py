@@ -15,8 +15,8 @@ from rich.console import Console
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.wire.codec import Direction, decode_message
 from hushbid.protocol.wire.messages import Broadcast
-from hushbid.transcripts.verification.session import verify_all
 from hushbid.transcripts.verification.text import render_verification
+from hushbid.transcripts.verification.whole_session import verify_all
 from tests.support.forgeries import (
     TWO_FACED_ROUND,
     VICTIM,

@@ -22,8 +22,8 @@ from hushbid.protocol.session.points import NOT_SIGNED
 from hushbid.protocol.session.session import open_session
 from hushbid.protocol.wire.blind import Award, SealedBroadcast
 from hushbid.protocol.wire.codec import Direction, decode_message, encode_message
-from hushbid.transcripts.verification.session import verify_all
 from hushbid.transcripts.verification.text import render_verification
+from hushbid.transcripts.verification.whole_session import verify_all
 from tests.simulation.harness import session_file
 from tests.support.forgeries import Recording, recorded, rewritten, session_of, with_frame, written
 

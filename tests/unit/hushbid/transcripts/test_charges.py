@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hushbid.evidence.sweep.session import small_session
+from hushbid.evidence.sweep.small_session import small_session
 from hushbid.protocol.machine.machine import Charge
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.transcript.record import Record, RecordedItem

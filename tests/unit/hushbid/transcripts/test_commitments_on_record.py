@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from hushbid.evidence.sweep.session import small_session
+from hushbid.evidence.sweep.small_session import small_session
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.transcript.record import Record, RecordedItem
 from hushbid.protocol.wire.codec import Direction, decode_message, encode_message
 from hushbid.protocol.wire.messages import Commitment, Roots
 from hushbid.transcripts.replay import replayed
 from hushbid.transcripts.verification.account import account_of
-from hushbid.transcripts.verification.session import verify_all
+from hushbid.transcripts.verification.whole_session import verify_all
 from tests.support.forgeries import Recording, frame_in, rewritten, with_frame, written
 
 OWNER, OTHER = "owner-0", "owner-1"

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pytest
 
 from hushbid.consumer.party import consumer_party
-from hushbid.evidence.sweep.session import small_session
+from hushbid.evidence.sweep.small_session import small_session
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.errors import ConfigError, LocalProtocolError
 from hushbid.protocol.machine.machine import Computation

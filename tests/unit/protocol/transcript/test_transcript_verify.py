@@ -24,8 +24,8 @@ from hushbid.protocol.transcript.verify import Signature, verify
 from hushbid.protocol.wire.codec import Direction, decode_message, encode_message
 from hushbid.protocol.wire.messages import Ask, Close, Farewell, fixed
 from hushbid.protocol.wire.values import Item
-from hushbid.transcripts.verification.session import verify_all
 from hushbid.transcripts.verification.text import render_verification
+from hushbid.transcripts.verification.whole_session import verify_all
 from tests.support import session_files
 from tests.support.forgeries import (
     frame_in,

@@ -11,7 +11,13 @@ import pytest
 from hushbid.cli.app import main
 from hushbid.evidence.sweep.crash_sweep import CrashSetting, uncrashed
 from hushbid.evidence.sweep.crashes import Which, crashes_of, every, read_crashes, same_steps, write_crashes
-from hushbid.evidence.sweep.session import PartyStep, SimulatedCourse, Tendering, compared, small_session
+from hushbid.evidence.sweep.small_session import (
+    PartyStep,
+    SimulatedCourse,
+    Tendering,
+    compared,
+    small_session,
+)
 from hushbid.owner.numerics import OwnerNumerics
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.privacy.acquisition import RULES
