@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import itertools
 import math
-import types
 from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
 from functools import cache
+from types import NoneType
 from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args, get_origin
 
 import numpy as np
@@ -28,6 +28,7 @@ from hushbid.protocol.privacy.accounting import epsilon_of, merge_costs
 from hushbid.protocol.privacy.noise import Draw, SimulatedNoise
 from hushbid.protocol.privacy.releases import RELEASES, Neighbours, Prior, ReleaseMechanism, release_mechanism
 from hushbid.protocol.privacy.releases.base import Guarantee, ReleaseStream, Setting
+from hushbid.protocol.runtime.ranged import without_range
 from hushbid.protocol.space.features import FeatureMap, feature_map
 from hushbid.protocol.space.features.lsh import LshSpace
 from hushbid.protocol.space.grid import FEATURE_UNIT, Features, Totals
@@ -102,7 +103,7 @@ def optional_keys(name: str) -> dict[str, Any]:
     """An example of every key that may be left out and is then None."""
     found = {}
     for key, field in RELEASES[name].Parameters.model_fields.items():
-        inner = [part for part in get_args(field.annotation) if part is not type(None)]
+        inner = [part for part in get_args(without_range(field.annotation)) if part is not NoneType]
         if field.default is None and len(inner) == 1 and inner[0] in EXAMPLES:
             found[key] = EXAMPLES[inner[0]]
     return found
@@ -550,7 +551,7 @@ def test_keys_are_checked_and_named(case: Case) -> None:
 def test_optional_keys_are_optional_types(name: str) -> None:
     """A key with a default may be left out; its default then says so."""
     for key, field in RELEASES[name].Parameters.model_fields.items():
-        if field.default is not PydanticUndefined and isinstance(field.annotation, types.UnionType):
+        if field.default is not PydanticUndefined and NoneType in get_args(field.annotation):
             assert field.default is None, key
 
 
