@@ -35,7 +35,7 @@ def screening_page(result: ScreeningResult) -> str:
         "Owners, screened by hushbid",
         header("Screening", "Owners"),
         main,
-        element("footer", element("p", f"Made by hushbid {__version__}.")),
+        element("footer", element("p", f"hushbid {__version__} made this page.")),
         data_script("screening", result.as_json()),
         drawing({"owners": _plot(result)}),
         style=page_style(),

@@ -19,7 +19,7 @@ from hushbid.protocol.printable import printable
 from hushbid.protocol.runtime.command import json_line, tell
 from hushbid.replay.facts import Facts
 from hushbid.replay.following import Follower, left_out
-from hushbid.replay.page import broken_copies, live_page_of, waiting_page
+from hushbid.replay.page import BROKEN, broken_copies, live_page_of, waiting_page
 from hushbid.replay.serving import PageServer, Served
 
 __all__ = ["LiveState", "pause_after", "served"]
@@ -186,8 +186,7 @@ class _Page:
 
 def _notices(facts: Facts, look: Look) -> Iterator[dict[str, Any]]:
     if broken := broken_copies(facts):
-        title = "A transcript does not hold to its end: what follows is not shown."
-        yield {"title": title, "lines": broken, "alert": True}
+        yield {"title": BROKEN, "lines": broken, "alert": True}
     if look.gone:
         gone = [printable(party.status.party) for party in look.gone]
         yield {"title": "Gone without having ended:", "lines": gone, "alert": True}

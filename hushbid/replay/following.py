@@ -28,7 +28,8 @@ def left_out(facts: Facts) -> list[str]:
     """What the page of a session that runs does not show, in sentences."""
     found = [
         "No private value of a transcript is here: sender, receiver, kind and size of messages, who was "
-        "asked and who was chosen are left out, as in a redacted copy, and no machine vouches for the rest.",
+        "asked and who was chosen are left out, as in a redacted copy, and no party's machine can confirm "
+        "the rest.",
         "How many records and messages there are, and when, depends on data: this page is for whoever may "
         "see the transcripts. `hushbid replay` shows the whole once the session is over.",
     ]

@@ -13,6 +13,9 @@
   let failed = 0;
   let over = false;
 
+  // A terminal shows these texts too, with code between backticks.
+  const coded = (text) => text.split("`").map((part, place) => (place % 2 ? make("code", {}, part) : part));
+
   function show(told) {
     over = told.over;
     const now = told.over ? "The session is over." : told.begun ? "The session runs." : "No party has begun yet.";
@@ -23,7 +26,7 @@
     table.replaceChildren(make("table", {}, make("thead", {}, cells("th", told.titles)), make("tbody", {}, ...rows)));
     notices.replaceChildren(
       ...told.notices.map(({ title, lines, alert }) => {
-        const list = make("ul", {}, ...lines.map((line) => make("li", {}, line)));
+        const list = make("ul", {}, ...lines.map((line) => make("li", {}, ...coded(line))));
         return make("div", { class: alert ? "notice alert" : "notice", role: "note" }, make("strong", {}, title), list);
       }),
     );

@@ -17,7 +17,7 @@ from hushbid.replay.facts import Copy, Facts, Knowledge
 from hushbid.replay.knowledge import ABOUT
 from hushbid.report.html import Html, bullets, document, element, header, notice, own_file, packed_script
 
-__all__ = ["FIRST_BYTES", "broken_copies", "live_page_of", "page_of", "sessions_of", "waiting_page"]
+__all__ = ["BROKEN", "FIRST_BYTES", "broken_copies", "live_page_of", "page_of", "sessions_of", "waiting_page"]
 
 FIRST_BYTES: Final = b"<!DOCTYPE html>\n<!-- replay of a hushbid session -->\n"
 """The first line of a replay, and of no other page."""
@@ -32,11 +32,12 @@ _PACKAGE: Final = "hushbid.replay"
 _SCRIPTS: Final = ("parts.js", "pictures.js", "session.js", "page.js")
 """In this order: each takes what those before it have."""
 _SYMBOLS: Final = (
-    "K owners offer points, p of which are bought; the validation set has m rows. φ are a point's features: "
-    "numbers by which points are compared. g̃ is the mean of the validation set's features, as it was "
-    "released."
+    "K owners offer points, of which the consumer buys p. The validation set has m rows. φ are a point's "
+    "features: numbers by which points are compared. g̃ is the released mean of the validation set's features."
 )
-_LIVE: Final = "A session, as it runs"
+_LIVE: Final = "A running session"
+BROKEN: Final = "A transcript is broken: the page shows its records before that place."
+"""The title of what `broken_copies` tells."""
 
 
 def sessions_of(facts: Facts, beside: Beside | None = None) -> str:
@@ -71,7 +72,7 @@ def live_page_of(facts: Facts) -> str:
     lead = element("p", _lead(facts, _counted_rounds(facts.planned)), class_="lead")
     top = header(_LIVE, facts.name, lead, _about(facts))
     main = [element("div", id="live"), element("div", id="player"), _knowledge(facts.knowledge)]
-    words = f"Shown by hushbid {__version__} from its parties' state directories. {_SYMBOLS}"
+    words = f"hushbid {__version__} shows this session from its parties' state directories. {_SYMBOLS}"
     footer = element("footer", element("p", words))
     title = f"{facts.name}: a hushbid session, live"
     packed = [packed_script("facts", _json(facts.as_json()))]
@@ -97,7 +98,7 @@ def _page(
 ) -> str:
     """A page; without anything packed it has nothing to play."""
     scripts = (*_SCRIPTS[:1], *(("live.js",) if live else ()), *(_SCRIPTS[1:] if packed else ()))
-    off = element("noscript", element("p", "This page plays a session with JavaScript, which is off."))
+    off = element("noscript", element("p", "This page needs JavaScript, which is off."))
     return document(
         FIRST_BYTES,
         title,
@@ -167,7 +168,7 @@ def _compared(beside: Beside) -> Html:
         alike = "; ".join(f"{term.name} {term.a}" for term in beside.alike)
         parts.append(element("p", f"The same in both: {alike}.", class_="help"))
     found = beside.difference
-    words = "No step of one differs from the other's, by what was compared." if found is None else found.named
+    words = "The compared steps do not differ." if found is None else found.named
     parts.append(element("p", element("strong", "First difference. "), words, id="first-difference"))
     if beside.not_compared:
         parts.append(notice("Not compared.", beside.not_compared, alert=False))
@@ -184,16 +185,16 @@ def _knowledge_sections(facts: Facts, beside: Beside | None) -> Iterable[Html]:
 
 def _notices(facts: Facts) -> Iterable[Html]:
     if broken := broken_copies(facts):
-        yield notice("A transcript does not hold to its end: what follows is not shown.", broken, alert=True)
+        yield notice(BROKEN, broken, alert=True)
     private = [party for party, each in facts.copies.items() if not each.redacted]
     if private:
         whose = listed(private, _NAMED, rest="party")
         files = " and the consumer's files" if facts.from_files else ""
         yield notice(
-            "Private values are in this page.",
+            "This page contains private values.",
             [
                 f"They are of {whose}, from their own transcripts{files}. Who was asked and chosen, and how "
-                "many points there were, follows from their data. Keep the page as private as the "
+                "many points there were, depends on their data. Keep the page as private as the "
                 "transcripts."
             ],
             alert=False,
@@ -202,8 +203,8 @@ def _notices(facts: Facts) -> Iterable[Html]:
     lines = list(facts.disclaimers)
     if redacted:
         lines.append(
-            f"Of {listed(redacted, _NAMED, rest='party')} a redacted copy is here: sender, receiver, kind "
-            "and size of messages are not in this copy, and no machine vouches for the rest."
+            f"The transcript of {listed(redacted, _NAMED, rest='party')} is a redacted copy. It lacks "
+            "sender, receiver, kind and size of messages, and no party's machine can confirm the rest."
         )
     if lines:
         yield notice("What these transcripts do not tell.", lines, alert=False)
@@ -215,7 +216,7 @@ def broken_copies(facts: Facts) -> list[str]:
 
 
 def _broken(copy: Copy) -> Iterable[str]:
-    shown = f"Shown are its first {copy.records:,} records."
+    shown = f"The page shows its first {copy.records:,} records."
     if copy.stopped is not None:
         yield f"{copy.stopped} {shown}"
     elif copy.torn_bytes:
@@ -248,5 +249,5 @@ def _footer(facts: Facts, beside: Beside | None) -> Html:
     parties = ", ".join(facts.copies)
     if beside is not None:
         parties = f"{parties} (A), and {', '.join(beside.other.copies)} (B)"
-    words = f"Made by hushbid {__version__} from the transcripts of: {parties}. {_SYMBOLS}"
+    words = f"hushbid {__version__} made this replay from the transcripts of: {parties}. {_SYMBOLS}"
     return element("footer", element("p", words))

@@ -61,20 +61,20 @@ def pictures(found: Pictures | None, plots: Collection[str]) -> Iterable[Html]:
         *_weights_place(found, plots),
     )
     lead = (
-        f"{found.wanted:,} rows are wanted, and {found.bought:,} points were bought that are not disputed. "
-        "From the consumer's transcript and its own files. "
+        f"The consumer wanted {found.wanted:,} rows and bought {found.bought:,} undisputed points. "
+        "Source: the consumer's transcript and its own files. "
     )
     if found.offered is None:
         lead += (
-            "The consumer has never seen what was offered and not bought, nor points of owners that were "
-            "drawn at random: no picture has any."
+            "No picture shows points that the consumer did not buy: it has never seen them, nor random "
+            "points of owners."
         )
     else:
         lead += (
-            f"The map also has the {found.offered:,} points that owners offered, from their files. Between "
-            "machines no consumer has such files."
+            f"The map also shows the {found.offered:,} points that owners offered, from their files. In a "
+            "session between machines the consumer has no such files."
         )
-    return section("What was wanted, and what was bought", parts, lead)
+    return section("Wanted rows and bought points", parts, lead)
 
 
 # -- images -----------------------------------------------------------------------------------------------
@@ -92,8 +92,8 @@ def _sheets(found: Pictures) -> Iterable[Html]:
         yield element("h3", f"The images{of}, by round")
         yield element(
             "p",
-            f"Images of {image.width} × {image.height} pixels, {colour}. Of many some are shown, evenly "
-            "spaced in their order.",
+            f"Images of {image.width} × {image.height} pixels, {colour}. Of many images, sheets show some, "
+            "evenly spaced in their order.",
         )
         boxes = [_sheet(sheet, pixels, number) for sheet, pixels in sheets]
         yield element("div", element("div", boxes[0]), element("div", *boxes[1:]), class_="sheets")
@@ -134,16 +134,16 @@ def _columns(found: Pictures, plots: Collection[str]) -> Iterable[Html]:
     left = ""
     if found.columns_left_out:
         left = (
-            f" The {len(found.columns)} columns in which wanted and bought differ most are shown; "
-            f"{found.columns_left_out:,} others are not."
+            f" The plots show the {len(found.columns)} columns in which wanted and bought differ most, and "
+            f"leave {found.columns_left_out:,} out."
         )
     kinds = _KINDS[: len(_shares(found.columns[0]))]
     yield element("h3", "Column by column")
     yield element(
         "p",
-        "Shares of the wanted rows, of the bought points, and of their weights, by value. For many different "
-        "numbers, the outermost bars also contain the hundredth of the rows that lies beyond "
-        f"them.{left}",
+        "Shares of the wanted rows, of the bought points, and of their weights, by value. In a column of "
+        "many different numbers, each outermost bar also has the hundredth of the rows that lies beyond "
+        f"it.{left}",
     )
     names = (element("span", name, class_=f"key {name.replace(' ', '-')}") for name, _, _ in kinds)
     yield element("p", *names, class_="keys")
@@ -265,19 +265,18 @@ def _map_place(found: Pictures, plots: Collection[str]) -> Iterable[Html]:
     offered = found.map.offered
     thinned = ""
     if (*shown, None if offered is None else len(offered)) != (found.wanted, found.bought, found.offered):
-        thinned = f"Of each kind at most {MAP_POINTS:,} are shown, evenly spaced in their order. "
-    yield element("h3", "A map of both")
+        thinned = f"The map shows at most {MAP_POINTS:,} of each kind, evenly spaced in their order. "
+    yield element("h3", "Map of wanted and bought")
     yield from plot(
         "principal",
         plots,
-        f"{shown[0]:,} wanted rows and {shown[1]:,} bought points, by the first two principal components of "
-        "all of them under the session's kernel, which have "
-        f"{_percent(sum(found.map.explained))} of the variance: as far as that goes, what the kernel "
-        f"takes for near lies near. {thinned}"
+        f"{shown[0]:,} wanted rows and {shown[1]:,} bought points on their first two principal components "
+        f"under the session's kernel, which explain {_percent(sum(found.map.explained))} of the variance. To "
+        f"that extent, points that lie near each other are similar under the kernel. {thinned}"
         + (
-            "It does not show points that were offered and not bought: the consumer has none."
+            "The consumer has no points that owners offered and it did not buy, so the map shows none."
             if offered is None
-            else f"{len(offered):,} offered points, with those that were bought, lie by the same components."
+            else f"{len(offered):,} offered points, bought ones among them, lie on the same components."
         ),
     )
 
@@ -296,15 +295,15 @@ def _weights(found: WeightFigures) -> Figure:
 
 
 def _weights_place(found: Pictures, plots: Collection[str]) -> Iterable[Html]:
-    yield element("h3", "The weights")
+    yield element("h3", "Weights of the bought points")
     weights = found.weights
     if weights is None:
-        yield element("p", f"No weights are shown: {found.no_weights}.")
+        yield element("p", f"The report shows no weights: {found.no_weights}.")
         return
     yield from plot(
         "weights",
         plots,
-        f"{found.bought:,} points by their weights, beside equal ones at the dashed line. They are worth "
-        f"{weights.effective:,.1f} effective points, 1/Σw². {weights.hardly:,} of them weigh less than a "
-        "hundredth of an equal weight.",
+        f"{found.bought:,} points by weight; the dashed line marks equal weights. The effective number of "
+        f"points, 1/Σw², is {weights.effective:,.1f}. Points with less than a hundredth of an equal "
+        f"weight: {weights.hardly:,}.",
     )

@@ -22,6 +22,7 @@ __all__ = [
     "TABLE_ROWS",
     "Html",
     "bullets",
+    "coded",
     "cut_table",
     "data_script",
     "document",
@@ -110,9 +111,15 @@ def header(kind: str, title: str, *content: Html) -> Html:
     return element("header", element("p", kind, class_="kicker"), element("h1", title), *content)
 
 
+def coded(text: str) -> Html:
+    """A text that a terminal shows too: everything between backticks is code."""
+    parts = text.split("`")
+    return fragment(*(element("code", part) if place % 2 else part for place, part in enumerate(parts)))
+
+
 def bullets(lines: Iterable[str]) -> Html:
-    """A list."""
-    return element("ul", *(element("li", line) for line in lines))
+    """A list of such texts."""
+    return element("ul", *(element("li", coded(line)) for line in lines))
 
 
 def words(*titles: str) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from hushbid.protocol.privacy.noise import SimulatedNoise
 from hushbid.protocol.session.guarantee import CONSUMERS_DATA, OWNERS_DATA, TRUSTED, PrivacyStatement
 from hushbid.report.figures import ReportFigures
 from hushbid.report.gallery import PRIVATE_ROWS
-from hushbid.report.html import Html, element, fragment, notice
+from hushbid.report.html import Html, coded, element, fragment, notice
 
 __all__ = ["judgement", "notices", "sentence", "tiles"]
 
@@ -29,16 +29,10 @@ _ENDINGS: Final = {
 def judgement(figures: ReportFigures) -> Iterable[Html]:
     """The judgement in two sentences, the verdict before the session, and what to do next."""
     for said in figures.sentences:
-        yield element("p", *_coded(said), class_="judgement")
+        yield element("p", coded(said), class_="judgement")
     if figures.verdict is not None and figures.verdict.word is not None:
-        yield element("p", f"Before the session: {figures.verdict.summary()}.", class_="lead")
-    yield element("p", *_coded(f"Next: {_next(figures)}"), class_="lead")
-
-
-def _coded(text: str) -> Iterable[str | Html]:
-    """The text with everything between backticks as code."""
-    for place, part in enumerate(text.split("`")):
-        yield element("code", part) if place % 2 else part
+        yield element("p", coded(f"Before the session: {figures.verdict.summary()}."), class_="lead")
+    yield element("p", coded(f"Next: {_next(figures)}"), class_="lead")
 
 
 def _next(figures: ReportFigures) -> str:
@@ -47,31 +41,31 @@ def _next(figures: ReportFigures) -> str:
         return "read the consumer's report, which has the purchase."
     appraisal = figures.quality.appraisal
     if appraisal is None:
-        return "the consumer's result says whether a model gets better: name it with --evaluation."
+        return "name the consumer's result with --evaluation; it says whether a model gets better."
     weighs = "`hushbid results STATE` has own and bought rows with their weights, and a model of both"
     words = {
         "better": f"{weighs}.",
         "same": f"{weighs}; own rows alone do as well here, so that more would tell little.",
-        "worse": "train on own rows alone: what was bought does harm.",
-        "unknown": f"label some own rows or name test rows, to see what it is worth; {weighs}.",
+        "worse": "train on own rows alone: the purchase does harm.",
+        "unknown": f"label some own rows or name test rows, to see what the purchase is worth; {weighs}.",
     }
     said = words["unknown" if appraisal.model is None else appraisal.model.word]
     if figures.owners.settlement is None:  # which the curator's transcript has
         return said
-    return f"{said} What owners should be paid is under Shares and settlement."
+    return f"{said} The section Shares and settlement says what owners should be paid."
 
 
 def notices(figures: ReportFigures) -> Iterable[Html]:
     """The end of the session in a sentence, then reservations about the figures."""
-    yield element("p", _ending(figures), class_="lead")
+    yield element("p", coded(_ending(figures)), class_="lead")
     unprotected = [statement for statement in figures.privacy if _against(statement)]
     if unprotected:
         reasons = [sentence(f"{each.protects}, from {each.against}: {each.why}") for each in unprotected]
         if any(_simulated(statement) for statement in unprotected):
-            reasons.append("Every ε below is what secret noise of the same size would give.")
+            reasons.append("Each ε below is what secret noise of the same size would give.")
         yield notice("Not everybody's data are protected", reasons, alert=True)
     if torn := ", ".join(each.party for each in figures.transcripts if each.torn_bytes):
-        why = f"The last record of {torn} was being written when the party stopped: it is left out."
+        why = f"A party stopped while it wrote its last record, which is left out. This concerns: {torn}."
         yield notice("A transcript is torn", [why], alert=True)
     if figures.pictures is not None:
         yield notice("Private rows", [PRIVATE_ROWS], alert=True)

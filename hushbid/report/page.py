@@ -40,10 +40,9 @@ def _footer(figures: ReportFigures) -> Html:
         "footer",
         element(
             "p",
-            f"Made by hushbid {__version__} from the transcripts of: {parties}. It is as private as they "
-            "are: these figures are not differentially private, whatever the session's releases are.",
+            f"hushbid {__version__} made this report from the transcripts of: {parties}. The report is as "
+            "private as they are: its figures are not differentially private, even if the session's releases "
+            "are.",
         ),
-        element(
-            "p", "Every figure is in this page as JSON too, in the element ", element("code", "#figures"), "."
-        ),
+        element("p", "The element ", element("code", "#figures"), " of this page has every figure as JSON."),
     )

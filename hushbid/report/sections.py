@@ -18,6 +18,7 @@ from hushbid.report.html import (
     TABLE_ROWS,
     Html,
     bullets,
+    coded,
     cut_table,
     element,
     fragment,
@@ -33,11 +34,11 @@ from hushbid.report.rounds import SHOWN_ROUNDS
 
 __all__ = ["sections"]
 
-_ALWAYS: Final = ("chosen", "share", "disputed", "rounds absent in")
+_ALWAYS: Final = ("chosen", "share", "disputed", "rounds absent")
 """Columns of the owners' table that are informative even with nothing but zeros."""
 _UNKNOWN: Final = "–"
-_ERROR: Final = "its standard error"
-_BY_CONSUMER: Final = "It is the consumer's, by its signed account: the curator is blind."
+_ERROR: Final = "standard error"
+_BY_CONSUMER: Final = "The consumer computed it, in its signed account: the curator is blind."
 _PRICE: Final = "price of a point"
 """A column without a sum."""
 _INCIDENT_NAMES: Final = {
@@ -48,6 +49,8 @@ _INCIDENT_NAMES: Final = {
     "dispute": "point disputed",
     "refusal": "refused",
 }
+_CONSUMERS: Final = "{} on the validation set: only the consumer may disclose this."
+"""Whose secret a figure is."""
 
 
 def sections(figures: ReportFigures, plots: Collection[str]) -> tuple[Html, ...]:
@@ -90,10 +93,11 @@ def _appraisal(figures: ReportFigures) -> Iterable[Html]:
         *_parts(appraisal),
     ]
     lead = (
-        "By exact kernels, the validation set and the test points: the consumer's to show. An interval is of "
-        "which test points there are (Wilson), for the one model; not of the purchase or its noise."
+        "The consumer computed these figures from its validation set and test points, with exact kernels. "
+        f"{_CONSUMERS.format('They depend')} A 95 % interval (Wilson) covers the draw of the test points "
+        "for one model. It covers neither the purchase nor its noise."
     )
-    return section("What it is worth, by the consumer alone", parts, lead)
+    return section("What the purchase is worth", parts, lead)
 
 
 def _model(appraisal: Appraisal) -> Iterable[Html]:
@@ -105,8 +109,8 @@ def _model(appraisal: Appraisal) -> Iterable[Html]:
         kinds = {"labels": "with labels", "plain": "by features", "equal": "equal", "none": "none"}
         yield element(
             "p",
-            f"In the training an own row weighs 1, and all bought points together {weights.total:,.1f} "
-            f"(matching weights: {kinds[weights.kind]}): ",
+            f"In training, each own row has weight 1, and all bought points together have weight "
+            f"{weights.total:,.1f} (matching weights: {kinds[weights.kind]}). They are ",
             element("code", "training_weights"),
             " in delivered.npz.",
         )
@@ -125,7 +129,7 @@ def _model(appraisal: Appraisal) -> Iterable[Html]:
     ]
     if rows:
         metric = "R²" if model.metric == "r2" else "accuracy"
-        yield table([*words("a model learns from"), *numbers(metric, "95 %")], rows)
+        yield table([*words("training set"), *numbers(metric, "95 %")], rows)
 
 
 def _parts(appraisal: Appraisal) -> Iterable[Html]:
@@ -141,7 +145,7 @@ def _parts(appraisal: Appraisal) -> Iterable[Html]:
         )
         for name, part in owners
     ]
-    figures = numbers("points", "exact gain", "change of MMD² without it", "weighted MMD² without it")
+    figures = numbers("points", "exact gain", "change in MMD² without it", "weighted MMD² without it")
     return cut_table([*words("owner"), *figures], rows)
 
 
@@ -157,9 +161,9 @@ def _choice(figures: ReportFigures, plots: Collection[str]) -> Iterable[Html]:
         *plot(
             "quality",
             plots,
-            "Biased MMD² between the first points and the validation set, by the exact kernel on scaled "
-            "points and without the seed set; smaller is better. From the consumer's transcript"
-            f"{_baselines(figures)}. It is a function of the validation set: the consumer's to show.",
+            "Biased MMD² between the first points and the validation set, with the exact kernel on scaled "
+            "points and without the seed set. Smaller is better. Source: the consumer's transcript"
+            f"{_baselines(figures)}. {_CONSUMERS.format('The curves depend')}",
         ),
         *_verdict(figures),
         *_seed_set(figures),
@@ -167,20 +171,20 @@ def _choice(figures: ReportFigures, plots: Collection[str]) -> Iterable[Html]:
         *plot(
             "objective",
             plots,
-            "J(S) = 2·g̃ᵀμ − ‖μ‖² with the released g̃ and with μ, the mean embedding of the seed set and the "
-            "points chosen so far. Larger is better, as far as g̃ is right in spite of its noise. From the "
-            f"{_weigher(figures)}'s transcript.",
+            "The objective J(S) = 2·g̃ᵀμ − ‖μ‖². g̃ is the released target, and μ is the mean embedding of the "
+            "seed set and the points chosen so far. Larger is better, as far as the noise in g̃ allows. "
+            f"Source: the {_weigher(figures)}'s transcript.",
         ),
         *plot(
             "gains",
             plots,
-            "J(S + x) − J(S) of each round's point, by its owner",
-            ": what settlement adds up. " if figures.settlement_terms.standard_error is None else ". ",
-            f"From the {_weigher(figures)}'s transcript. ",
+            "The gain J(S + x) − J(S) of each round's point, by owner. ",
+            "Settlement sums these gains. " if figures.settlement_terms.standard_error is None else "",
+            f"Source: the {_weigher(figures)}'s transcript. ",
             _thinned(figures),
         ),
     )
-    return section("How close the choice came", parts)
+    return section("How close the chosen points are to the validation set", parts)
 
 
 def _weigher(figures: ReportFigures) -> str:
@@ -193,11 +197,11 @@ def _seed_set(figures: ReportFigures) -> Iterable[Html]:
         return
     tender = herds(figures.session.acquisition["rule"])
     harm = "noise does more harm" if tender else "a small seed weight limits the harm"
-    far = f" It lies far from the validation set: {harm}." if found.far else ""
+    far = f" The seed set lies far from the validation set: {harm}." if found.far else ""
     yield element(
         "p",
-        f"The choice began with the seed set: {found.sentence()}.{far} From the consumer's transcript: this "
-        "too is a function of the validation set, and the consumer's to show.",
+        f"The selection starts from the seed set: {found.sentence()}.{far} Source: the consumer's "
+        f"transcript. {_CONSUMERS.format('This distance depends')}",
     )
 
 
@@ -205,59 +209,57 @@ def _verdict(figures: ReportFigures) -> Iterable[Html]:
     verdict = figures.verdict
     if verdict is None or verdict.word is None:
         return
-    yield element(
-        "p",
-        f"{verdict.sentence()} It is on record beside the consumer's transcript, and is a function of the "
-        "validation set: the consumer's to show.",
+    kept = (
+        f"Source: verdict.json beside the consumer's transcript. {_CONSUMERS.format('The verdict depends')}"
     )
+    yield element("p", coded(f"{verdict.sentence()} {kept}"))
     rows = [
         (each.owners, f"{each.ratio:.2f}", f"{each.ratio_plain:.2f}")
         for each in (() if verdict.rehearsal is None else verdict.rehearsal.staged)
     ]
     if rows:
-        ratios = numbers("MMD² over a random choice's, with weights", "without weights")
-        yield table([*words("made-up owners have"), *ratios], rows)
+        ratios = numbers("MMD² relative to a random choice, with weights", "without weights")
+        yield table([*words("stand-in owners have"), *ratios], rows)
 
 
 def _warnings(figures: ReportFigures) -> Iterable[Html]:
     course = figures.quality.course
     for warning in () if course is None else course.warnings():
-        yield element("p", f"{warning} From the consumer's transcript.")
+        yield element("p", coded(f"{warning} Source: the consumer's transcript."))
 
 
 def _baselines(figures: ReportFigures) -> str:
     if figures.quality.greedy is None and figures.quality.uniform is None:
         return ""
     if figures.quality.greedy is None:
-        return "; uniform from the operator's evaluation, which has all parties' data"
+        return ", and for uniform the operator's evaluation, which has all parties' data"
     return (
-        "; greedy and uniform from the operator's evaluation, which has all parties' data: greedy has no "
-        "noise, goes by points that all count alike, and is no lower limit"
+        ", and for greedy and uniform the operator's evaluation, which has all parties' data. The greedy "
+        "choice uses no noise and gives all points the same weight; it is no lower bound"
     )
 
 
 def _thinned(figures: ReportFigures) -> str:
     if figures.rounds.run <= SHOWN_ROUNDS:
         return ""
-    return f"Of {figures.rounds.run:,} rounds {SHOWN_ROUNDS:,} are shown, evenly spaced."
+    return f"The plot shows {SHOWN_ROUNDS:,} of {figures.rounds.run:,} rounds, evenly spaced."
 
 
 def _course(figures: ReportFigures, plots: Collection[str]) -> Iterable[Html]:
     found = figures.rounds.map
-    left_out = f"The {found.left_out:,} other owners have no row. " if found and found.left_out else ""
+    left_out = f"{found.left_out:,} other owners have no row. " if found and found.left_out else ""
     teller = "curator's transcript" if figures.rounds.curator else "owners' transcripts"
     parts = (
         *plot(
             "map",
             plots,
-            "What each owner did in each round. A chosen point may have been handed over earlier. From the ",
-            f"{teller}. ",
-            left_out,
+            "What each owner did in each round. An owner may have handed a chosen point over in an earlier "
+            f"round. {left_out}Source: the {teller}. ",
             _thinned(figures),
         ),
-        *plot("counts", plots, "How many owners, by round. From the curator's transcript."),
+        *plot("counts", plots, "Number of owners by round. Source: the curator's transcript."),
     )
-    return section("Who was asked, and who won", parts)
+    return section("Which owners were asked, and whose points were chosen", parts)
 
 
 # -- owners -----------------------------------------------------------------------------------------------
@@ -280,8 +282,8 @@ def _settlement(figures: ReportFigures, plots: Collection[str]) -> Iterable[Html
         ("costs", owners.amount, "{:,.2f}".format),
         ("raw points handed over", owners.raw, "{:,}".format),
         ("boxes handed over" if figures.blind else "sealed points handed over", owners.sealed, "{:,}".format),
-        ("rounds asked in", owners.asked, "{:,}".format),
-        ("rounds absent in", owners.absent, "{:,}".format),
+        ("rounds asked", owners.asked, "{:,}".format),
+        ("rounds absent", owners.absent, "{:,}".format),
     )
     # Kinds of points that the session's rule does not know need no column.
     known = [
@@ -305,7 +307,7 @@ def _settlement(figures: ReportFigures, plots: Collection[str]) -> Iterable[Html
             ]
         )
     parts = (
-        *plot("shares", plots, "By owner; the table has the figures."),
+        *plot("shares", plots, "Points by owner. The table has all figures."),
         table(titles, rows),
     )
     if owners.settlement is None:
@@ -318,15 +320,14 @@ def _settlement(figures: ReportFigures, plots: Collection[str]) -> Iterable[Html
 def _lead(terms: SettlementTerms) -> str:
     if terms.standard_error is None:
         return (
-            "Settlement is the sum of an owner's gains in the released target; a disputed point is not paid "
-            "for. Exact gains would give the validation set away. With a noisy target it is noisy, and may "
-            "be negative."
+            "An owner's settlement is the sum of its points' gains in the released target. Disputed points "
+            "do not count. Exact gains would reveal the validation set. With a noisy target the settlement "
+            "is noisy, and may be negative."
         )
     return (
-        "Settlement counts an owner's points by their scores under the first broadcast, a whole point at "
-        "most for each, and none for a disputed one. It has noise of standard error "
-        f"{terms.standard_error:.2f} for every owner, and may be negative. All other columns are exact, "
-        "and are not to be disclosed to owners."
+        "An owner's settlement is the sum of its points' scores under the first broadcast: at most 1 for a "
+        f"point, and 0 for a disputed one. Its noise has standard error {terms.standard_error:.2f} for every "
+        "owner, and it may be negative. All other columns are exact, and are not to be disclosed to owners."
     )
 
 
@@ -382,10 +383,10 @@ def _privacy(figures: ReportFigures, plots: Collection[str]) -> Iterable[Html]:
         *plot(
             "odometer",
             plots,
-            "ε of all that was released so far, at the session's δ. It holds where the noise is secret and "
-            "nothing above stands against it. From the session file and the number of rounds. ",
+            "ε of all releases so far, at the session's δ. It holds if the noise is secret and the list "
+            "above names no exception. Source: the session file and the number of rounds. ",
             *(
-                f"With the settlement it is {each.settled:.4g} of {each.protects}."
+                f"With the settlement, ε is {each.settled:.4g} for {each.protects}."
                 for each in figures.odometers
                 if each.settled is not None
             ),
@@ -403,12 +404,13 @@ def _promised(statement: PrivacyStatement) -> Html:
 
 
 def _time(figures: ReportFigures, plots: Collection[str]) -> Iterable[Html]:
-    teller = "the curator" if figures.rounds.timed_by == CURATOR else figures.rounds.timed_by
+    told_by = figures.rounds.timed_by
+    teller = f"the {told_by}" if told_by in (CURATOR, CONSUMER) else told_by
     caption = (
-        f"From the start of each round to the start of the next, by {teller}'s clock. ",
+        f"Time from the start of each round to the start of the next, by {teller}'s clock. ",
         _thinned(figures),
     )
-    return section("How long rounds took", plot("times", plots, *caption))
+    return section("How long the rounds took", plot("times", plots, *caption))
 
 
 def _incidents(figures: ReportFigures, plots: Collection[str]) -> Iterable[Html]:
@@ -419,15 +421,15 @@ def _incidents(figures: ReportFigures, plots: Collection[str]) -> Iterable[Html]
         parts = (element("p", nothing),)
     if figures.owners.absent is None:
         return section("What went wrong", parts)
-    absent = "in the map above, and in the settlement table" if "map" in plots else "in the settlement table"
-    return section("What went wrong", parts, f"Absent owners are {absent}.")
+    places = "The map above and the settlement table show" if "map" in plots else "The settlement table shows"
+    return section("What went wrong", parts, f"{places} absent owners.")
 
 
 def _what_was_taken_out(figures: ReportFigures) -> Iterable[Html]:
     redacted = [each.party for each in figures.transcripts if not each.replayed]
     if redacted:
-        taken = "What went wrong, other than connections lost and processes started again, was taken out of "
-        yield element("p", f"{taken}the redacted transcripts of: {', '.join(redacted)}.")
+        left = "Redacted transcripts tell of lost connections and restarted processes only. They are of: "
+        yield element("p", f"{left}{', '.join(redacted)}.")
 
 
 def _incident_table(incidents: Incidents) -> Iterable[Html]:
@@ -455,10 +457,10 @@ def _session(figures: ReportFigures) -> Iterable[Html]:
     rows = [
         ("session", facts.name),
         ("identifier", element("code", facts.identifier)),
-        ("p, points and rounds", f"{facts.points:,}"),
+        ("p, points to buy", f"{facts.points:,}"),
         ("K, owners", f"{facts.owners:,}, of whom {facts.min_owners:,} must be present"),
-        ("m, points of the validation set", _known(facts.m, ",")),
-        ("points of the seed set", _known(facts.seed_points, ",")),
+        ("m, rows of the validation set", _known(facts.m, ",")),
+        ("rows of the seed set", _known(facts.seed_points, ",")),
         ("acquisition rule", _described(facts.acquisition, "rule")),
         ("release of the target", _described(facts.target, "mechanism")),
         *([] if tender else [("releases of the summary", _described(facts.summary, "mechanism"))]),
@@ -490,12 +492,11 @@ def _transcripts(figures: ReportFigures) -> Iterable[Html]:
         )
         for each in figures.transcripts
     ]
-    titles = [*words("party and head"), *numbers("records"), *words("state", "recorded with")]
+    titles = [*words("party and head digest"), *numbers("records"), *words("state", "recorded with")]
     lead = (
-        "Every record's digest holds, and so do the commitments of all private values that are there. "
-        "Whether parties' files agree, ",
+        "The digest of every record holds, and so does the commitment of every private value that is there. ",
         element("code", "hushbid transcript verify"),
-        " tells.",
+        " checks whether the parties' files agree.",
     )
     return section("The transcripts", cut_table(titles, rows), *lead)
 
@@ -512,7 +513,7 @@ def _state(transcript: TranscriptFacts) -> str:
         parts.append("chain holds; replayed without a difference")
     else:
         fields = f"{transcript.redacted_fields:,} of {transcript.private_fields:,}"
-        parts.append(f"chain holds; redacted, {fields} private fields taken out")
+        parts.append(f"chain holds; redacted: {fields} private fields removed")
     if transcript.torn_bytes:
         parts.append(f"torn: {transcript.torn_bytes:,} bytes left out")
     if transcript.finish is None:

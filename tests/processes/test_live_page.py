@@ -81,6 +81,7 @@ def test_it_waits_for_the_session_and_follows_it(browser: webdriver.Chrome, grow
         assert text(browser, "more") == "New steps follow."
     assert "of 12" in text(browser, "where") or "delivery and end" in text(browser, "where")
     assert "who was asked" in text(browser, "live-notices")
+    assert "hushbid replay shows the whole" in text(browser, "live-notices"), "code, and no backticks"
     assert log(browser) == []
 
 

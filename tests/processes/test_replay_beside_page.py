@@ -272,4 +272,4 @@ def test_without_a_difference_there_is_no_button(
 ) -> None:
     show(browser, written(recordings[0], replace(beside, difference=None), tmp_path))
     assert browser.find_elements("id", "difference") == []
-    assert "No step of one differs" in text(browser, "first-difference")
+    assert "The compared steps do not differ" in text(browser, "first-difference")

@@ -68,7 +68,7 @@ def test_the_page_follows_statuses_and_transcripts_until_all_have_ended(tmp_path
     assert "No private value" in left_out["lines"][0]
     assert any("No transcript of owner-0, owner-1" in line for line in left_out["lines"])
     page = course.served.page()
-    assert "A session, as it runs" in page
+    assert "A running session" in page
     assert "connect-src &#x27;self&#x27;" in page
     for status in (CURATORS, HERON):
         write(tmp_path, replace(status, finished=True, exit_code=0, beat=NOW + 1))
@@ -123,7 +123,7 @@ def test_who_is_gone_and_what_is_damaged_is_said(tmp_path: Path) -> None:
     assert course.ended
     titles = {each["title"]: each["lines"] for each in told(course)["notices"]}
     assert titles["Gone without having ended:"] == ["heron"]
-    (why,) = titles["A transcript does not hold to its end: what follows is not shown."]
+    (why,) = titles["A transcript is broken: the page shows its records before that place."]
     assert "is damaged" in why
     assert str(tmp_path) not in why
 

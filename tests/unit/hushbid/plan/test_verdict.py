@@ -261,7 +261,7 @@ def test_a_hopeless_session_that_goes_on_anyway_is_on_record(tmp_path: Path) -> 
     assert figures.as_json()["verdict"]["verdict"] == "hopeless"
     assert result.report is not None
     page = result.report.read_text(encoding="utf-8")
-    assert "It goes on anyway, as it was told to. It is on record beside the consumer" in page
+    assert "It goes on anyway, as it was told to. Source: verdict.json beside the consumer" in page
     others = figures_of(open_sources([result.transcripts["curator"], result.transcripts["north"]]))
     assert others.verdict is None, "it lies beside theirs, and yet it is the consumer's"
 

@@ -93,8 +93,8 @@ def test_the_banner_says_whose_private_values_are_here(facts: Facts, tmp_path: P
     with copy.open("wb") as file:
         redact(path, file.write)
     told = " ".join(Elements(page_of(facts_of([copy]))).text)
-    assert "Private values are in this page" not in told
-    assert "Of consumer a redacted copy is here" in told
+    assert "This page contains private values" not in told
+    assert "The transcript of consumer is a redacted copy" in told
 
 
 def test_a_file_that_does_not_hold_is_told_first(facts: Facts) -> None:
@@ -103,7 +103,7 @@ def test_a_file_that_does_not_hold_is_told_first(facts: Facts) -> None:
         CURATOR: replace(facts.copies[CURATOR], stopped="Record 9 is damaged.", records=9),
     }
     told = " ".join(Elements(page_of(replace(facts, copies=copies))).text)
-    assert "curator: Record 9 is damaged. Shown are its first 9 records." in told
+    assert "curator: Record 9 is damaged. The page shows its first 9 records." in told
 
 
 def test_a_page_is_small(facts: Facts) -> None:

@@ -79,7 +79,7 @@ def test_of_all_together_nothing_but_the_baselines_is_missing(session: Recorded)
     assert {"objective", "gains", "map", "shares", "times"} <= plots_of(figures).keys()
     html = page_of(figures)
     assert "boxes handed over" in html
-    assert "by its signed account" in html
+    assert "The consumer computed it, in its signed account" in html
     assert "J(S) = " in html
 
 

@@ -7,6 +7,7 @@ import gzip
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from html.parser import HTMLParser
 from importlib import resources
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 from bokeh.document import Document
 from bokeh.models import LayoutDOM, PlainText, Tool
 
+from hushbid.consumer.verdict import Rehearsal, Verdict
 from hushbid.protocol.machine.machine import Finish, Started
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.transcript.journal import MemoryJournal
@@ -27,6 +29,7 @@ from hushbid.protocol.transcript.session_file import started
 from hushbid.protocol.wire.values import Item
 from hushbid.report.figures import figures_of
 from hushbid.report.html import Html, data_script, element, fragment, table
+from hushbid.report.missing import Missing
 from hushbid.report.page import page_of
 from hushbid.report.plots import bars, plots_of
 from hushbid.report.sources import open_sources
@@ -252,7 +255,10 @@ def test_a_redacted_page_says_what_it_does_not_show_and_why(session: Recorded) -
     assert set(embedded(page, "plots")) == {"times"}
     assert embedded(page, "figures")["owners"]["settlement"] is None
     assert "Nothing that went wrong" not in text
-    assert "was taken out of the redacted transcripts of: curator." in text
+    assert (
+        "Redacted transcripts tell of lost connections and restarted processes only. They are of: curator."
+        in text
+    )
     assert "map above" not in text
     assert "settlement table" not in text
 
@@ -282,15 +288,15 @@ def test_of_a_redacted_and_a_whole_transcript_each_is_said_what_it_tells(tmp_pat
     found = record(tmp_path, away=lambda number: ["beta"] if number == 4 else [])
     told = [found.paths[CURATOR], found.redacted(CONSUMER)]
     text = " ".join(Elements(page_of(figures_of(open_sources(told)))).text)
-    assert "Absent owners are in the map above, and in the settlement table." in text
+    assert "The map above and the settlement table show absent owners." in text
     assert "connection lost" in text
-    assert "was taken out of the redacted transcripts of: consumer." in text
+    assert "restarted processes only. They are of: consumer." in text
 
 
 def test_a_whole_transcript_with_nothing_wrong_says_so(page: str) -> None:
     text = " ".join(Elements(page).text)
     assert "Nothing that went wrong is on record in the transcripts of: curator, consumer." in text
-    assert "taken out" not in text
+    assert "Redacted transcripts" not in text
     assert "to the start of the next, by the curator's clock." in text
 
 
@@ -307,6 +313,23 @@ def test_an_odometer_of_a_single_reading_is_not_drawn(tmp_path: Path) -> None:
 def test_no_markup_of_the_terminal_is_left_in_its_words(session: Recorded) -> None:
     for parties in ((CURATOR,), (CONSUMER,), ("alpha",)):
         assert not any("`" in text for text in Elements(page_of(session.figures(*parties))).text)
+
+
+def test_what_a_terminal_shows_between_backticks_is_code(session: Recorded) -> None:
+    figures = session.figures(CURATOR)
+    told = replace(
+        figures,
+        transcripts=(
+            replace(figures.transcripts[0], finish={"code": 1, "reason": "Lost.", "advice": "Try `a<b`."}),
+        ),
+        missing=(Missing(what="MMD²", why="`not_computed` says why"),),
+        verdict=Verdict(Rehearsal((), 0.5, expected=0.5), "there was no time"),
+    )
+    page = page_of(told)
+    assert not any("`" in text for text in Elements(page).text)
+    assert "<code>a&lt;b</code>" in page
+    assert "<code>not_computed</code>" in page
+    assert "By the rule of thumb of <code>hushbid plan</code>" in page
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ from tests.support.picture_sessions import (
 from tests.unit.hushbid.report.test_report_page import Elements
 
 IMAGE = Image(SIDE, SIDE + 1)
-SECTION = "What was wanted, and what was bought"
+SECTION = "Wanted rows and bought points"
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +153,7 @@ def test_of_many_columns_those_that_differ_most_are_drawn(
     furthest = sorted(every, key=lambda column: -column.apart)[:2]
     assert found.columns == tuple(column for column in every if column in furthest)
     assert found.columns_left_out == len(COLUMNS) - 2
-    assert "5 others are not." in text
+    assert "differ most, and leave 5 out." in text
 
 
 def test_the_map_is_that_of_the_kernel_s_largest_eigenvectors(images: Bought) -> None:
@@ -189,10 +189,10 @@ def test_offered_points_lie_on_the_map_where_bought_ones_do(images: Bought) -> N
     gaps = cdist(np.array(found.map.bought), np.array(found.map.offered)).min(axis=1)
     assert gaps.max() < 1e-6
     assert cdist(np.array(found.map.wanted), np.array(found.map.offered)).min(axis=1).max() > 1e-3
-    assert "120 offered points, with those that were bought, lie by the same components" in text
-    assert "Between machines no consumer has such files." in text
+    assert "120 offered points, bought ones among them, lie on the same components" in text
+    assert "In a session between machines the consumer has no such files." in text
     assert "it is for whoever runs all parties, and not for the consumer" in text
-    assert "no picture has any" not in text
+    assert "No picture shows points that the consumer did not buy" not in text
 
 
 def test_offered_points_that_are_none_of_the_session_are_refused(images: Bought, tmp_path: Path) -> None:
@@ -247,7 +247,7 @@ def test_no_weights_but_those_of_the_points_are_shown(
     copy = Bought({CONSUMER: tmp_path / "consumer.transcript"}, images.validation, tmp_path)
     if changes is None:
         found, text = drawn(copy)
-        assert f"No weights are shown: {found.no_weights}." in text
+        assert f"The report shows no weights: {found.no_weights}." in text
     else:  # the page says what was found
         found = pictures(copy)
     assert found.weights is None
@@ -286,7 +286,7 @@ def test_the_page_says_what_it_holds_and_what_each_picture_shows(page: str) -> N
     text = " ".join(found.text)
     private = "This page shows rows of the consumer's validation set"
     assert text.index(private) < text.index(SECTION) < text.rindex(private) < text.index("Column by column")
-    assert "no picture has any" in text
+    assert "No picture shows points that the consumer did not buy" in text
     pictured = [value for name, value in found.attributes if name == "role" and value == "img"]
     named = [value for name, value in found.attributes if name == "aria-labelledby"]
     identifiers = [value for name, value in found.attributes if name == "id"]

@@ -149,7 +149,7 @@ def test_a_recorded_simulation_leaves_a_report(tmp_path: Path) -> None:
     assert result.model.sentence() in page
     for learned in ("own rows and bought points", "own rows and as many at random", "no model"):
         assert f">{learned}<" in page
-    assert "What it is worth, by the consumer alone" in page
+    assert "What the purchase is worth" in page
     assert "should be paid" in page
 
 
