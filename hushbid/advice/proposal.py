@@ -225,7 +225,7 @@ def _checked_bounds(request: Request) -> Bounds:
     bounds, columns = request.bounds, request.validation.features.shape[1]
     if bounds is None and request.public is None:
         raise ConfigError(
-            "Nothing says the bounds of the columns, which are public: they are not read off the "
+            "The bounds of the columns are missing. They are public, so they are not read off the "
             "validation set.",
             advice="Give --lower and --upper, by the meaning of the columns; or public rows with --public.",
         )
@@ -325,7 +325,7 @@ def _points(request: Request) -> Proposal:
         return Proposal("p", request.points, "As given.", "given")
     if not request.owners:
         raise ConfigError(
-            "Nothing says how many points are to be bought.",
+            "The number of points to buy is missing.",
             advice="Give the owners' sizes, as in --owners 5000,3000,800, or --points.",
         )
     if available < CHOICE:
@@ -337,9 +337,9 @@ def _points(request: Request) -> Proposal:
     share = available if request.wanted is None else max(1, int(request.wanted * available))
     why = f"A tenth of the owners' {available:,} points, which leaves enough to choose from."
     if share < points:
-        points, why = share, "All that is wanted among the owners' points: more could only be others."
+        points, why = share, "All wanted points that the owners have: any more would be unwanted ones."
     elif points == LARGEST_PURCHASE:
-        why = "As many as sessions were measured with; there is enough more to choose from."
+        why = "The most that sessions were measured with; the owners have enough to choose from."
     return Proposal("p", points, why, "public")
 
 
@@ -362,7 +362,7 @@ def _dimension(request: Request, points: int) -> Proposal:
                 f"within {TENDER_BYTES / 1e9:.1f} GB at the curator: {DIMENSION} comes less close."
             )
             return Proposal("d", fitting[0], why, "public")
-    why = "The default: half of it loses where little is wanted, and gains nothing sure elsewhere."
+    why = "The default: half of it does worse where little is wanted, and no better elsewhere for certain."
     return Proposal("d", DIMENSION, why, "public")
 
 
@@ -480,9 +480,9 @@ def _epsilon_proposal(request: Request, trials: Trials, proposed: Trial) -> Prop
         return Proposal("ε", proposed.epsilon, f"As given: {came}.", "given")
     if proposed.ratio <= trials.effect:
         tried = ", ".join(f"{value:g}" for value in GRID)
-        why = f"The smallest of {tried} that does: {came}, and {trials.effect:g} was wanted."
+        why = f"The smallest of {tried} that suffices: {came}, and {trials.effect:g} was wanted."
     else:
-        why = f"The best, and not enough: {came}, where {trials.effect:g} was wanted; 3 is the largest tried."
+        why = f"The best, but not enough: {came}, and {trials.effect:g} was wanted; 3 is the largest tried."
     return Proposal("ε", proposed.epsilon, why, source)
 
 
@@ -513,19 +513,19 @@ def _labels(
     if request.validation.known is None:
         if request.choice == "labels":
             raise DataError(
-                f"{request.validation.name} has no labels, so that they cannot have a part in the choice.",
+                f"{request.validation.name} has no labels, so points cannot be chosen by them.",
                 advice="Name their column (--label), or choose by features.",
             )
         return None, None
     if request.choice == "labels":
         if section is None:
             raise ConfigError(
-                "Nothing says which labels there are. It is public: it is not read off the validation set.",
+                "The set of labels is missing. It is public, so it is not read off the validation set.",
                 advice="Give --classes or --amounts, or --public rows that have labels.",
             )
         section.check_wanted(request.validation)
         trials.labels = section
-        why = "As given: all parties then know that the validation set has labels, and that they count."
+        why = "As given: all parties then know that the validation set has labels and the choice uses them."
         return Proposal("labels", "a part", why, "given"), None
     if section is None or public is None or public.known is None:
         why = "The default. Public rows with labels (--public, --label) would say whether they should."
@@ -540,7 +540,7 @@ def _labels(
                 trials.labels = section
             return Proposal("labels", part, tried_out.sentence(), "public"), tried_out
         found = tried_out
-    why = f"The default: on public rows nothing could be played, as {found}."
+    why = f"The default: no rehearsal on public rows was possible, as {found}."
     return Proposal("labels", "no part", why, "public"), None
 
 
@@ -564,8 +564,8 @@ def _notes(request: Request, trials: Trials, proposed: Trial) -> list[str]:
         )
     if not UNLIKE <= proposed.kernel <= ALIKE:
         notes.append(
-            f"The mean kernel value of two rows is {proposed.kernel:.2g}, with which no MMD² says much: take "
-            "bounds that are about as wide as the data are, or another γ."
+            f"The mean kernel value of two rows is {proposed.kernel:.2g}, at which MMD² says little: take "
+            "bounds about as wide as the data, or another γ."
         )
     if not trials.rehearses:
         why = "it was to be left out"
@@ -573,7 +573,7 @@ def _notes(request: Request, trials: Trials, proposed: Trial) -> list[str]:
             why = f"it is for {FEWEST} to {MOST:,} rows, and up to {MOST:,} points"
         notes.append(f"Nothing was rehearsed: {why}. `hushbid plan` says what its rule of thumb assumes.")
     elif len(request.validation) > MOST:
-        notes.append(f"It was rehearsed with {MOST:,} rows, so that the noise looks larger than it will be.")
+        notes.append(f"The rehearsal took {MOST:,} rows, so the noise looks larger than it will be.")
     if request.wanted is not None:
         drowned = proposed.rehearsal is not None and proposed.rehearsal.word == "hopeless"
         available = sum(request.owners.values()) or trials.points

@@ -123,9 +123,7 @@ class KmeRelease(EntryRelease):
             delta=delta,
         )
         if calibration.draw.scale < SMALLEST_SIGMA / FEATURE_UNIT:
-            raise ConfigError(
-                f"epsilon = {epsilon:g} leaves hardly any noise.", advice="Ask for a smaller ε."
-            )
+            raise ConfigError(f"epsilon = {epsilon:g} leaves almost no noise.", advice="Ask for a smaller ε.")
         return calibration
 
     @classmethod

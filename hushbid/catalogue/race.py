@@ -126,9 +126,7 @@ class RaceEntry(EntryRelease):
         cells = int(hash_family_of(section).cells.sum())
         found = calibrate(rows=section.rows, cells=cells, neighbours=neighbours, epsilon=epsilon, delta=delta)
         if found.cells.scale <= SMALLEST_SCALE:
-            raise ConfigError(
-                f"epsilon = {epsilon:g} leaves hardly any noise.", advice="Ask for a smaller ε."
-            )
+            raise ConfigError(f"epsilon = {epsilon:g} leaves almost no noise.", advice="Ask for a smaller ε.")
         return found
 
     @classmethod

@@ -169,18 +169,18 @@ def _why_so_many(chosen: Subset, fewer: Subset | None, *, best: int) -> str:
 def _why_these(chosen: Subset, next_best: Subset | None) -> str:
     """The figure of `_order` that puts the choice before the next."""
     if next_best is None:
-        return "there is no other choice of so many"
+        return "there is no other choice of this size"
     (nearest, by_size, _), (farther, by_size_too, _) = _order(chosen), _order(next_best)
     name = _named(next_best)
     if nearest != farther:
         said = f"nearest by the best mixture; next is {name}: MMD² {_figure(next_best.estimate)}"
         if farther - nearest < next_best.estimate.standard_error:
-            said += ", no farther than noise may put it"
+            said += ", a difference within the noise"
         return said
     tie = f"a tie with {name}, whose best mixture is as near"
     if by_size != by_size_too:
-        return f"{tie}: all points together are nearer, {by_size:.5f} and {by_size_too:.5f} by size"
-    return f"{tie}, and so are all points together: the first by name is chosen"
+        return f"{tie}: all points together are nearer, {by_size:.5f} against {by_size_too:.5f} by size"
+    return f"{tie}, as are all points together: the first by name is chosen"
 
 
 def _named(subset: Subset) -> str:

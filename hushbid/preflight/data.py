@@ -31,11 +31,11 @@ from hushbid.protocol.session.session import objections
 __all__ = ["boxes", "budget", "data"]
 
 _OWN_EYES: Final = (
-    "That is for your eyes alone: how many there are tells something of the rows. See that it is meant."
+    "Keep that to yourself: the number of such rows reveals something about them. Check that it is intended."
 )
 _MANY_LOST: Final = (
-    "Half of the rows or more do not fit: ask whoever begins the session to have its columns say what these "
-    "may have (`hushbid init … --categories`, `--bounds`). "
+    "Half of the rows or more do not fit: ask the session's initiator for columns that allow their values "
+    "(`hushbid init … --categories`, `--bounds`). "
 )
 
 
@@ -70,7 +70,7 @@ def data(subject: Subject) -> str | Warned:
     first, *_ = subject.datasets.values()
     if file.rows is None and first.feature_names is not None:
         order = listed(first.feature_names)
-        said += f", taken in the order {order}: nothing but the numbers says whether it is the session's"
+        said += f", taken in the order {order}: only the numbers can show whether it is the session's"
     notes = [note for dataset in subject.datasets.values() for note in dataset.notes]
     changed = [f"{each.name}: {each.changes.said}" for each in subject.datasets.values() if each.changes]
     said = "; ".join([said, *notes, *changed])
@@ -116,7 +116,7 @@ def budget(subject: Subject, *, warn: bool = True) -> str | NotChecked | Warned:
     else:
         cap, other = _check_without_a_ledger(subject, file, path, warn=warn)
     said = (
-        "no budget is set: every session is charged to the ledger, and none refused"
+        "no budget is set: every session is charged to the ledger, and none is refused"
         if cap is None
         else f"the session fits into what is left of {cap}"
     )
@@ -124,7 +124,7 @@ def budget(subject: Subject, *, warn: bool = True) -> str | NotChecked | Warned:
         return said
     return Warned(
         f"{said}; and the same rows were charged to {other} before, which does not count in {path}",
-        "To have both count together, name that ledger: `--ledger`, or `ledger` in the party's file.",
+        "To count both together, name that ledger: `--ledger`, or `ledger` in the party's file.",
     )
 
 

@@ -76,7 +76,7 @@ def handshake(subject: Subject) -> str:
             "fingerprint with the curator's operator (`hushbid keys list` there).",
         )
     raise ConnectionFailed(
-        f"The peer at {where} is not the curator of the roster: it has another key, or is no hushbid.",
+        f"The peer at {where} is not the curator of the roster: it has another key, or is not hushbid.",
         advice="Compare the curator's fingerprint with its operator, and check what listens there.",
     )
 

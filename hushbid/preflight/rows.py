@@ -49,7 +49,7 @@ def _found(subject: Subject) -> Iterator[str]:
             yield f"{of}{said}"
     if isinstance(subject.file, ConsumerFile) and len(looked) > 1:
         if subject.file.test == subject.file.validation:
-            yield "the test rows are the validation set itself: what they judge looks better than it is"
+            yield "the test rows are the validation set itself: models judged by them look too good"
         elif said := test_shared_said(test_shared(*looked)):
             yield f"{said[:1].lower()}{said[1:].rstrip('.')}"
 

@@ -26,28 +26,28 @@ NARROW: Final = 0.01
 _VARIED: Final = 0.05
 """Share of rows that differ from the median in a column that distinguishes rows."""
 _OWN: Final = "This follows from the validation set: keep it to yourself"
-_KERNEL_FIRST: Final = "put right what `kernel` says first: these figures say nothing"
+_KERNEL_FIRST: Final = "first correct what `kernel` reports: until then these figures mean nothing"
 _FAR: Final = (
-    "Releases are clipped about it, so that noise does more harm. Take a seed set that is more like what is "
-    "wanted, of related data of your own, or see whether a drawn one (`seed_points`) lies nearer."
+    "Releases are clipped about the seed set, so noise does more harm. Use a seed set closer to what is "
+    "wanted, from related data of your own, or check whether a drawn one (`seed_points`) lies nearer."
 )
-_LEADS: Final = "The first round is led by it. "
+_LEADS: Final = "The seed set leads the first round. "
 _WEIGH_LESS: Final = (
     " A `session.seed_weight` of {least:g} or less limits the harm; the session has {weight:g}."
 )
 _LITTLE_WEIGHT: Final = 0.1
 _DRAWN: Final = (
-    "A drawn seed set is mostly far from real data, so that clipping fits badly and noise does more harm "
-    "(docs/configuration.md has figures). Name a file of related data (`seed_set`) if there are any that lie "
+    "A drawn seed set is mostly far from real data, so clipping fits badly and noise does more harm "
+    "(docs/configuration.md has figures). Name a file of related data (`seed_set`) if you have any that lies "
     "nearer."
 )
 _SHOW_MORE: Final = (
-    "Name a file of related data (`seed_set`), with rows that are not wanted too: if these are alike to the "
-    "session as well, its bounds are too wide, or its gamma is too small."
+    "Name a file of related data (`seed_set`) that also has unwanted rows: if the session cannot tell these "
+    "apart either, its bounds are too wide, or its gamma is too small."
 )
 _UNCERTAIN: Final = (
-    "It depends on what owners have. Where they have much of what is wanted, buy at random and weigh "
-    "(`hushbid weigh`); more rows of validation data, or a larger epsilon, make noise less."
+    "The outcome depends on what owners have. If much of it is wanted, buy at random and weigh "
+    "(`hushbid weigh`); more rows of validation data, or a larger epsilon, reduce the noise."
 )
 
 
@@ -66,9 +66,9 @@ def bounds(subject: Subject) -> str | Warned:
     columns = listed([feature_column(index, names) for index in narrow], 5)
     return Warned(
         f"values span less than {NARROW:.0%} of their bounds in {columns} of {rows.shape[1]}. {_OWN}",
-        "Rows that differ in such a column alone are alike to the session. Agree on bounds "
-        f"({subject.session.file.bounds_keys}, a number for each column) that are about as wide as the data "
-        "may be, or on another scale for the column (its logarithm, say).",
+        "The session cannot tell apart rows that differ in such a column alone. Agree on bounds "
+        f"({subject.session.file.bounds_keys}, a number for each column) about as wide as the data may be, "
+        "or on another scale for the column (its logarithm, say).",
     )
 
 
@@ -105,8 +105,8 @@ def seed_set(subject: Subject) -> str | NotChecked | Warned:
     return Warned(f"far from the validation set: {found.sentence()}. {_OWN}", advice)
 
 
-_NOT_FOR_THE_MODEL: Final = "Do not buy for this model. Who wants the points for more can go on."
-_MORE_ROWS: Final = "More labelled rows of one's own would tell"
+_NOT_FOR_THE_MODEL: Final = "Do not buy for this model. If you want the points for more, go on."
+_MORE_ROWS: Final = "More labelled rows of your own would tell"
 
 
 def _by_model(found: Verdict) -> str:
@@ -115,7 +115,7 @@ def _by_model(found: Verdict) -> str:
         return _NOT_FOR_THE_MODEL
     if found.prospect is not None and found.prospect.rows > FEW:
         return f"{_MORE_ROWS} more surely."
-    return f"{_MORE_ROWS}; more than {FEW} are enough to say it with some certainty."
+    return f"{_MORE_ROWS}; more than {FEW} are enough for some certainty."
 
 
 def rehearsal(subject: Subject) -> str | NotChecked | Warned:

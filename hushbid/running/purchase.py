@@ -248,13 +248,13 @@ def _check_over(place: Path) -> None:
     if status.finished:
         return
     if status.is_running:
-        at = f"in round {status.round} of {status.rounds}" if status.round else f"in its phase {status.phase}"
+        at = f"in round {status.round} of {status.rounds}" if status.round else f"in phase {status.phase}"
         raise ConfigError(
             f"The session {status.session} of {place} is still running: it is {at}.",
             advice=f"`hushbid status --watch {place}` shows it until it is over.",
         )
     raise ConfigError(
-        f"The session {status.session} of {place} was stopped before its end, in its phase {status.phase}.",
+        f"The session {status.session} of {place} was stopped before its end, in phase {status.phase}.",
         advice="Start `hushbid consumer` again in the same way: with this state directory it goes on.",
     )
 

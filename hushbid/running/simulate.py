@@ -330,7 +330,7 @@ def _comparing(told: Follow, last: Progress) -> Told:
 def _check_unused(directory: Path) -> None:
     """Refuse before hours are spent: transcripts never replace others."""
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise ConfigError(f"{directory} is there already and not empty.", advice="Name another directory.")
+        raise ConfigError(f"{directory} already exists and is not empty.", advice="Name another directory.")
     check_directory_place(directory)
 
 

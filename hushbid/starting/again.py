@@ -178,11 +178,11 @@ def _outcome(state: Path, session: Path, config: Path, identifier: str) -> str:
         return "complete" if status.exit_code == 0 else "given up"
     if not status.finished and status.is_running:
         raise ConfigError(
-            f"The session of {session} is still running, in its phase {status.phase}.",
+            f"The session of {session} is still running, in phase {status.phase}.",
             advice=f"`hushbid status --watch {quoted(state)}` shows it; Ctrl-C stops its curator.",
         )
     raise ConfigError(
-        f"The session of {session} was stopped in its phase {status.phase}, and is not over.",
+        f"The session of {session} was stopped in phase {status.phase}, and is not over.",
         advice=f"`{command}` goes on with it.",
     )
 

@@ -79,7 +79,7 @@ def replayed(
         first = next(records, None)
         if first is None:
             raise DataError(
-                f"{path}: the transcript has no record yet.", advice="Replay it when the party has begun."
+                f"{path}: the transcript has no record yet.", advice="Replay it after the party has begun."
             )
         session = _session(path, records.header, first)
         machine = _machine(session, records.header)

@@ -133,7 +133,7 @@ def _notes(found: dict[str, Any]) -> list[str]:
     if found["torn_bytes"]:
         notes.append(f"its last record was not written wholly: {found['torn_bytes']} bytes are left of it")
     if not found["finished"]:
-        notes.append("the party had not come to its end: it can be started again, and goes on from here")
+        notes.append("the party had not ended: it can be started again, and goes on from here")
     if found["software"]["recorded"] != found["software"]["here"]:
         notes.append(f"recorded by hushbid {found['software']['recorded']}, replayed by {__version__}")
     if found["environment"]:
@@ -147,5 +147,5 @@ def _recomputation_line(made: dict[str, Any]) -> str:
     skipped = ", ".join(f"{count} {kind}" for kind, count in sorted(made["skipped"].items()))
     parts = [f"recomputed and the same: {compared or 'nothing'}"]
     parts += [f"largest differences: {largest}"] if largest else []
-    parts += [f"cannot be recomputed, the sealed boxes being gone: {skipped}"] if skipped else []
+    parts += [f"cannot be recomputed, as the sealed boxes are gone: {skipped}"] if skipped else []
     return "; ".join(parts)

@@ -73,7 +73,8 @@ def encoded(value: Value) -> bytes:
     except LocalProtocolError as error:
         raise DataError(
             f"A value of the transcript is nested too deeply: {error.what}",
-            advice="No party records such a value: the file was made so. `transcript show` shows the rest.",
+            advice="No party records such a value: someone altered or forged the file. `transcript show` "
+            "shows the rest.",
         ) from None
 
 

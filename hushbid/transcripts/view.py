@@ -268,7 +268,7 @@ def missing_lines(end: ShownEnd, *, private: bool) -> Iterator[str]:
         if each["what"] == "kind" and not private:
             yield "Kinds of messages are private: add --private to choose by them."
         if each["what"] == "peer" and not there:
-            yield "Whatever named a peer was taken out of it."
+            yield "All names of peers were taken out of it."
 
 
 def _line(arrow: str, style: str, item: ShownItem) -> Text:

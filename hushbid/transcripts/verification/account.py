@@ -178,7 +178,7 @@ class RecordAccount:
         if round_number is None:
             round_number = _round_of(frame.body)
             if round_number is None:
-                self._fault(noted.record, f"{_named(frame)} is called a broadcast and is none")
+                self._fault(noted.record, f"{_named(frame)} is called a broadcast but is not one")
                 return
             self._rounds[noted.digest] = round_number
         told = self.broadcasts[round_number].setdefault(noted.digest, Told(noted.record, []))
@@ -192,7 +192,7 @@ class RecordAccount:
         except RemoteProtocolError:
             opening = None
         if not isinstance(opening, RoundOpening):
-            self._fault(noted.record, f"{_named(frame)} is called a broadcast and is none")
+            self._fault(noted.record, f"{_named(frame)} is called a broadcast but is not one")
             return
         self._rounds[noted.digest] = opening.round
         digest = hashlib.sha256(encode_message(opening.broadcast())).digest()
@@ -212,9 +212,9 @@ class RecordAccount:
             elif isinstance(awards, ChoiceFollower) and isinstance(message, Picked):
                 awards.take_picked(record, message)
             else:
-                self._fault(record, f"{_named(frame)} is called {an(frame.message)} and is none")
+                self._fault(record, f"{_named(frame)} is called {an(frame.message)} but is not one")
         except (RemoteProtocolError, LookupError, ValueError):
-            self._fault(record, f"{_named(frame)} is called {an(frame.message)} and is none")
+            self._fault(record, f"{_named(frame)} is called {an(frame.message)} but is not one")
 
     def _fault(self, record: int, what: str) -> None:
         self.faults.append(Contradiction(record, what))

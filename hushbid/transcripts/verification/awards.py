@@ -27,8 +27,8 @@ __all__ = ["LEFT_OUT", "NOT_BID", "OTHER", "WORSE", "Awards", "VoidBoxes"]
 
 OTHER: Final = "the owner bid another box under this number"
 NOT_BID: Final = "the owner bid no box under this number, or it was awarded before"
-_SCORE: Final = "the owner's score of it was another one"
-WORSE: Final = "better boxes were there, of owners that were present"
+_SCORE: Final = "the owner gave it another score"
+WORSE: Final = "owners that were present had better boxes"
 LEFT_OUT: Final = "it is among the best, and was not awarded"
 
 

@@ -64,13 +64,13 @@ class Charges:
             subject = ChargedData.recorded(public["neighbours"])
             found = tuple(cost_from_record(cost) for cost in public["costs"])
         except (ConfigError, KeyError, TypeError, ValueError):
-            self._fault(record, "a charge is none that can be read")
+            self._fault(record, "a charge is unreadable")
             return
         if first <= self._charged.get(subject, 0) + 1:
             self._charged[subject] = max(last, self._charged.get(subject, 0))
         expected = self._expected(subject, first, last)
         if expected is None:
-            self._fault(record, f"a charge for releases {first} to {last}, which this party does not make")
+            self._fault(record, f"a charge for releases {first} to {last}, which this party never makes")
         elif not _same(found, expected):
             self._fault(record, f"the charge of release {first} is not what the session says that it costs")
 

@@ -22,7 +22,7 @@ from hushbid.transcripts.verification.shapes import VoidBox, VoidFault
 
 __all__ = ["ChoiceFollower"]
 
-_SCORE: Final = "the owner had another score in this place"
+_SCORE: Final = "the owner's score in this place was different"
 
 
 class ChoiceFollower(Awards):

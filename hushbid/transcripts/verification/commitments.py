@@ -69,13 +69,13 @@ class Commitments:
             self._fault(record, "the roots are not those of the session's owners")
             return
         if self._told is not None:
-            self._fault(record, "the roots were told a second time")
+            self._fault(record, "the roots were announced a second time")
         self._told = frozenset(found)
         for owner, told in found.items():
             if not signs_rows(self._session, owner, told):
-                self._fault(record, f"the root that is told of {owner} is not signed by it")
+                self._fault(record, f"the root announced for {owner} is not signed by it")
             elif self._party == CURATOR and self._committed.get(owner) != told:
-                self._fault(record, f"the root that is told of {owner} is not what it committed to")
+                self._fault(record, f"the root announced for {owner} is not what it committed to")
 
 
 def _decoded(direction: Direction, body: bytes) -> object:

@@ -19,7 +19,8 @@ from hushbid.transcripts.verification.shapes import AwardFile, Pair, TranscriptF
 __all__ = ["verify_all"]
 
 _ADVICE_FAULT: Final = (
-    "The chain holds, so no disk did this: it was recorded or rewritten so. Compare it with others' files."
+    "The chain holds, so this is no disk error: the file was recorded or rewritten this way. Compare it with "
+    "others' files."
 )
 
 

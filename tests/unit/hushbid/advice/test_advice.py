@@ -265,7 +265,7 @@ BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
         {"bounds": None, "public": dataset(0.1 + 0.1 * curve(20, 3), "public")}, DataError, "out of",
     ),
     "seeds of the set": ({"seed_set": dataset(curve(60, 1), "seeds")}, DataError, "in seeds too"),
-    "no sizes": ({"owners": {}}, ConfigError, "how many points"),
+    "no sizes": ({"owners": {}}, ConfigError, "number of points to buy"),
     "few points": ({"owners": {"north": 9}}, ConfigError, "nothing to choose"),
     "all points": ({"points": 600}, ConfigError, "all of them would be bought"),
     "no points": ({"points": 0}, ConfigError, "--points is 0"),

@@ -101,7 +101,7 @@ def test_too_few_public_rows_decide_nothing() -> None:
 @pytest.mark.parametrize(
     ("changes", "error", "expected"),
     [
-        ({"choice": "labels"}, ConfigError, "Nothing says which labels there are"),
+        ({"choice": "labels"}, ConfigError, "The set of labels is missing"),
         (
             {"choice": "labels", "validation": rows(60, labelled=False), "labels": CLASSES},
             DataError,

@@ -127,7 +127,7 @@ def test_a_choice_says_how_a_tie_was_broken() -> None:
     ]
     told = rank(noisy(wanted, rng, 0.0), found, best=2)
     assert told.chosen.owners == ("near", "a")
-    assert "so are all points together: the first by name is chosen" in told.why_these
+    assert "as are all points together: the first by name is chosen" in told.why_these
     found[1] = stand_in("b", noisy(3.0 * farther, rng, 0.0))
     told = rank(noisy(wanted, rng, 0.0), found, best=2)
     assert "a" in told.chosen.owners
@@ -136,7 +136,7 @@ def test_a_choice_says_how_a_tie_was_broken() -> None:
     )
     apart = rank(noisy(0.5 * wanted + 0.5 * far, rng, 0.0), found[:2], best=1).why_these
     assert apart.startswith("nearest by the best mixture; next is ")
-    assert rank(noisy(wanted, rng, 0.0), found, best=3).why_these == "there is no other choice of so many"
+    assert rank(noisy(wanted, rng, 0.0), found, best=3).why_these == "there is no other choice of this size"
 
 
 # -- entries that can be compared -------------------------------------------------------------------------

@@ -218,7 +218,7 @@ def test_something_that_is_no_curator(party: Any) -> None:
 
         threading.Thread(target=answer, daemon=True).start()
         report = one.preflight()
-    wrong(report, "handshake", 2, "no hushbid")
+    wrong(report, "handshake", 2, "not hushbid")
 
 
 @pytest.mark.parametrize(

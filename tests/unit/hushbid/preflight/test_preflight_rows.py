@@ -51,7 +51,7 @@ def test_who_loses_half_of_the_rows_is_told_of_the_session_s_columns(party: Any,
     one.own |= {"data": "data.npz", "columns": {"outside": "drop"}}
     fix = one.preflight("--offline").checks["data"]["fix"]
     assert ("hushbid init … --categories" in fix) == (lost == 10)
-    assert "for your eyes alone" in fix
+    assert "Keep that to yourself" in fix
 
 
 def table(one: Any, **columns: Any) -> dict[str, str]:
@@ -96,7 +96,7 @@ def test_rows_with_labels_and_without_are_told_apart(party: Any) -> None:
     said = table(one, d=[0] * 40)
     assert (said["status"], said["said"]) == ("ok", "rows have no label, and the session requires none")
     checks = one.preflight("--offline").checks
-    assert "taken in the order 'a', 'b', 'c': nothing but the numbers says" in checks["data"]["said"]
+    assert "taken in the order 'a', 'b', 'c': only the numbers can show" in checks["data"]["said"]
     one.session["session"]["labels"] = "any"
     wrong(one.preflight("--offline"), "data", 4, says="has no labels where the session requires labels")
 

@@ -33,11 +33,11 @@ def test_the_consumer_reads_how_far_its_seed_set_lies_off(party: Any) -> None:
     assert "seed_weight" not in far["fix"], "it is 0.1 already"
     one.session["session"]["seed_weight"] = 1.0
     fix = one.preflight("--offline", "--no-rehearsal").checks["seed set"]["fix"]
-    assert fix.startswith("The first round is led by it.")
+    assert fix.startswith("The seed set leads the first round.")
     assert "`session.seed_weight` of 0.1 or less limits the harm; the session has 1" in fix
     one.session["acquisition"]["rule"] = "tender"
     fix = one.preflight("--offline", "--no-rehearsal").checks["seed set"]["fix"]
-    assert fix.startswith("Releases are clipped about it"), "a tender gives it no weight in any round"
+    assert fix.startswith("Releases are clipped about the seed"), "a tender gives it no weight in any round"
     assert "seed_weight" not in fix
 
 
@@ -71,7 +71,7 @@ def test_the_consumer_reads_that_bounds_or_gamma_are_wrong(
     assert fix in found.checks["kernel"]["fix"]
     passed_over = found.checks["seed set"]
     assert passed_over["status"] == "not checked", "it would seem to lie near, or far"
-    assert passed_over["said"].startswith("put right what `kernel` says first")
+    assert passed_over["said"].startswith("first correct what `kernel` reports")
 
 
 def test_rows_that_are_all_equal_are_no_fault_of_the_bounds(party: Any) -> None:

@@ -138,7 +138,7 @@ def test_where_the_curator_is_not_blind_there_are_no_awards(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("kind", "dispute", "what"),
     [
-        (_OtherScore, "the score is not the point's", "the owner's score of it was another one"),
+        (_OtherScore, "the score is not the point's", "the owner gave it another score"),
         (_OtherBox, "the box does not open", "the owner bid another box under this number"),
     ],
 )
@@ -186,11 +186,11 @@ def test_a_curator_that_passed_over_better_boxes_is_found(tmp_path: Path) -> Non
     (awards,) = found["awards"]
     said = {other["what"] for other in awards["others"]}
     assert said == {
-        "better boxes were there, of owners that were present",
+        "owners that were present had better boxes",
         "it is among the best, and was not awarded",
     }
     assert awards["void"] == [], "the consumer cannot know of it"
-    assert "better boxes were there" in told
+    assert "had better boxes" in told
 
 
 def test_owners_were_sent_the_broadcast_that_the_consumer_made(tmp_path: Path) -> None:

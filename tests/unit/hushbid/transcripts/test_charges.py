@@ -99,7 +99,7 @@ def test_a_charge_of_a_release_that_there_is_not_is_told(tmp_path: Path, last: i
         return public | {"first": 40, "last": last} if public["first"] == ROUNDS else public
 
     found = faults(rewritten(images_of("sealed")[CURATOR], tmp_path, charged(another)), tmp_path)
-    assert f"a charge for releases 40 to {last}, which this party does not make" in found
+    assert f"a charge for releases 40 to {last}, which this party never makes" in found
     assert "a broadcast left before what it costs was charged" in found
 
 
@@ -116,5 +116,5 @@ def test_a_charge_of_no_neighbour_relation_is_told(tmp_path: Path) -> None:
         return public | {"neighbours": "next-door"}
 
     found = faults(rewritten(images_of("sealed")[OWNER], tmp_path, charged(another)), tmp_path)
-    assert "a charge is none that can be read" in found
+    assert "a charge is unreadable" in found
     assert "a bid left before what it costs was charged" in found

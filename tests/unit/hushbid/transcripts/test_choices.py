@@ -102,7 +102,7 @@ def test_choices_of_honest_parties_are_the_best_of_who_was_present(tmp_path: Pat
 @pytest.mark.parametrize(
     ("kind", "dispute", "what"),
     [
-        (_OtherScore, "the score is not the point's", "the owner had another score in this place"),
+        (_OtherScore, "the score is not the point's", "the owner's score in this place was different"),
         (_OtherBox, "the box does not open", "the owner bid another box under this number"),
     ],
 )
@@ -121,7 +121,7 @@ def test_what_a_curator_changed_is_found(
 def test_a_curator_that_passed_over_better_places_is_found(tmp_path: Path) -> None:
     found, told = checked(Recording(SESSION, curator=with_curator(_Worst)).run(), tmp_path)
     assert not found["ok"]
-    assert "better boxes were there" in told
+    assert "had better boxes" in told
 
 
 def test_a_consumer_refuses_a_place_whose_box_was_bought(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_consumer_refuses_a_place_whose_box_was_bought(tmp_path: Path) -> None
     found, _ = checked(recording.run(), tmp_path)
     assert not found["ok"]
     assert {other["what"] for other in found["awards"][0]["others"]} == {
-        "better boxes were there, of owners that were present",
+        "owners that were present had better boxes",
         "it is among the best, and was not awarded",
     }
 

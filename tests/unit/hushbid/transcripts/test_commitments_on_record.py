@@ -117,7 +117,7 @@ def test_roots_that_are_told_twice_are_told(tmp_path: Path) -> None:
         ]
         return record._replace(effects=(*record.effects, *later))
 
-    assert "the roots were told a second time" in forged(CURATOR, tmp_path, twice)
+    assert "the roots were announced a second time" in forged(CURATOR, tmp_path, twice)
 
 
 def test_a_map_to_who_has_not_committed_is_told(tmp_path: Path) -> None:
@@ -129,10 +129,10 @@ def test_a_map_to_who_has_not_committed_is_told(tmp_path: Path) -> None:
 
 def test_roots_that_are_not_what_owners_committed_to_are_told(tmp_path: Path) -> None:
     found = forged(CURATOR, tmp_path, without("commitment", OWNER))
-    assert f"the root that is told of {OWNER} is not what it committed to" in found
+    assert f"the root announced for {OWNER} is not what it committed to" in found
     for party in (CURATOR, CONSUMER):
         found = forged(party, tmp_path, with_body("roots", other_roots))
-        assert f"the root that is told of {OWNER} is not signed by it" in found
+        assert f"the root announced for {OWNER} is not signed by it" in found
 
 
 def test_a_commitment_that_its_owner_did_not_sign_is_told(tmp_path: Path) -> None:
