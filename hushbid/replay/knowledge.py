@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from hushbid.protocol.privacy.acquisition import RULES, AcquisitionRule
 from hushbid.replay.facts import Knowledge
 
-__all__ = ["ABOUT", "MEANINGS", "TABLE", "knowledge_of"]
+__all__ = ["MEANINGS", "TABLE", "about", "knowledge_of"]
 
 _RULES: Final = ("sealed", "tender", "blind", "ask-all", "winner-only", "published", "logistic")
 _MASKED: Final = "curator, masked; consumer, of what it buys"
@@ -34,7 +35,7 @@ _ROUNDS: Final = (
     "In every round the curator tells, with the session's noise, what the points bought so far still lack. "
     "Each owner scores its points by that and bids the best,"
 )
-ABOUT: Final[Mapping[str, str]] = _row(
+_ABOUT: Final[Mapping[str, str]] = _row(
     f"{_ROUNDS} in boxes that only the consumer opens. The curator sees their features, and buys the best.",
     "The consumer tells once, with the session's noise, what its validation set is like on average. Each "
     "owner submits the points that together come closest, in boxes that only the consumer opens. The "
@@ -95,13 +96,38 @@ MEANINGS: Final[Mapping[str, str]] = {
 """What a message does, or what happened, after its sender's or the party's name."""
 
 
-def knowledge_of(rule: str) -> Mapping[str, Knowledge]:
-    """What curator, owner and consumer know at the end of a session with that rule."""
-    cells = {row: by_rule[rule] for row, by_rule in TABLE.items()}
+def about(name: str) -> str:
+    """How points are bought under a rule, also under one of another package."""
+    rule = RULES[name]
+    if (like := _like(rule)) is not None:
+        return _ABOUT[like]
+    return (
+        f"{_ROUNDS} by their scores. The curator asks for points as the rule {name} says; an owner learns "
+        f"{rule.learns}."
+    )
+
+
+def knowledge_of(name: str) -> Mapping[str, Knowledge]:
+    """What curator, owner and consumer know at the end of a session with a rule, also of another package."""
+    rule = RULES[name]
+    cells = {row: by_rule[_like(rule) or "winner-only"] for row, by_rule in TABLE.items()}
+    if _like(rule) is None:  # each owner is asked for a point a round at most
+        cells |= {"raw": "at most K·p", "features": "at most K·p", "asked": rule.learns}
     return {"curator": _curator(rule, cells), "owner": _owner(rule, cells), "consumer": _consumer(rule)}
 
 
-def _curator(rule: str, cells: Mapping[str, str]) -> Knowledge:
+def _like(rule: type[AcquisitionRule]) -> str | None:
+    """The rule of the table that a rule is, or whose properties it has; None: it asks in its own way."""
+    if rule.name in _RULES:
+        return rule.name
+    if rule.herds:
+        return "tender"
+    if rule.sealed:
+        return "blind" if rule.blind else "sealed"
+    return "ask-all" if rule.candidate_with_bid else None
+
+
+def _curator(rule: type[AcquisitionRule], cells: Mapping[str, str]) -> Knowledge:
     knows = ["Who takes part, and who is absent in which round."]
     released = "g̃, the released mean of the validation set's features, and " if "g̃" in cells["target"] else ""
     knows.append(f"Of the consumer: {released}m, the number of the validation set's rows.")
@@ -123,7 +149,7 @@ def _curator(rule: str, cells: Mapping[str, str]) -> Knowledge:
         knows.append("The feature map, with which φ leads back to the point.")
     else:
         hidden.append("The feature map. Who has it, as owners and consumer have, can read points from φ.")
-    if rule == "tender":
+    if rule.herds:
         knows.append("The number and order of what each owner submitted.")
     else:
         masked = "masked" in cells["bids"]
@@ -133,12 +159,12 @@ def _curator(rule: str, cells: Mapping[str, str]) -> Knowledge:
     return Knowledge(knows=tuple(knows), hidden=tuple(hidden))
 
 
-def _owner(rule: str, cells: Mapping[str, str]) -> Knowledge:
-    seen = "one call" if rule == "tender" else "every round's weight"
+def _owner(rule: type[AcquisitionRule], cells: Mapping[str, str]) -> Knowledge:
+    seen = "one call" if rule.herds else "every round's weight"
     knows = [
         "Its own rows, and which of them it handed over.",
         f"By {seen}: the released summary of the validation set"
-        + ("." if rule == "tender" else " less that of what was bought so far."),
+        + ("." if rule.herds else " less that of what was bought so far."),
     ]
     hidden = ["Other owners' rows and bids, and what they sold."]
     if cells["asked"] == "nothing":
@@ -149,16 +175,16 @@ def _owner(rule: str, cells: Mapping[str, str]) -> Knowledge:
     return Knowledge(knows=tuple(knows), hidden=tuple(hidden))
 
 
-def _consumer(rule: str) -> Knowledge:
+def _consumer(rule: type[AcquisitionRule]) -> Knowledge:
     knows = [
         "Its validation set and its seed set.",
         "The chosen points with their labels, and which owner each is from"
-        + ("." if rule == "tender" else ", and when it was bid and chosen."),
+        + ("." if rule.herds else ", and when it was bid and chosen."),
     ]
-    if rule == "blind":
+    if rule.blind:
         knows.append("Every round's weight, which it works out, and the scores of what it buys.")
         hidden = ["Bids that were not chosen."]
-    elif rule == "tender":
+    elif rule.herds:
         hidden = ["What owners submitted, but for the points that were chosen."]
     else:
         hidden = ["Broadcasts and bids."]

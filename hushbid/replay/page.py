@@ -14,7 +14,7 @@ from hushbid.protocol import __version__
 from hushbid.protocol.names import CONSUMER, CURATOR, listed
 from hushbid.replay.beside import Beside
 from hushbid.replay.facts import Copy, Facts, Knowledge
-from hushbid.replay.knowledge import ABOUT
+from hushbid.replay.knowledge import about
 from hushbid.report.html import Html, bullets, document, element, header, notice, own_file, packed_script
 
 __all__ = ["BROKEN", "FIRST_BYTES", "broken_copies", "live_page_of", "page_of", "sessions_of", "waiting_page"]
@@ -123,7 +123,7 @@ def _header(facts: Facts) -> Html:
 
 
 def _about(facts: Facts) -> Html:
-    return element("p", f"{ABOUT[facts.rule]} ", element("a", "Who knows what in the end", href="#knowledge"))
+    return element("p", f"{about(facts.rule)} ", element("a", "Who knows what in the end", href="#knowledge"))
 
 
 def _counted_rounds(count: int) -> str:

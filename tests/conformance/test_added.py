@@ -32,6 +32,8 @@ from hushbid.protocol.privacy.releases import RELEASES, register_release
 from hushbid.protocol.privacy.releases.gaussian import GaussianRelease
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.grid import FEATURE_UNIT
+from hushbid.replay.own import ReplayFiles
+from hushbid.replay.writing import write_replay
 from hushbid.transcripts.replay import replayed
 from hushbid.transcripts.verification.whole_session import verify_all
 
@@ -101,6 +103,14 @@ def test_its_transcripts_verify_and_replay(transcripts: dict[str, Path]) -> None
     assert found["ok"]
     assert found["missing"] == []
     assert all(replayed(path).finished for path in transcripts.values())
+
+
+def test_its_replay_says_how_it_buys_and_who_knows_what(transcripts: dict[str, Path], tmp_path: Path) -> None:
+    facts, _ = write_replay(ReplayFiles(list(transcripts.values()), None), tmp_path / "replay.html")
+    assert f"as the rule {RULE} says" in (tmp_path / "replay.html").read_text(encoding="utf-8")
+    curator, owner = " ".join(facts.knowledge["curator"].knows), " ".join(facts.knowledge["owner"].hidden)
+    assert "Raw points with their labels: at most K·p of them" in curator
+    assert "Which of its points were chosen" in owner  # an ask tells nothing
 
 
 def test_it_survives_a_crash_at_every_step_of_every_party(played: tuple[Session, SimulatedCourse]) -> None:
