@@ -24,6 +24,7 @@ from hushbid.protocol.config.party import LABEL_WEIGHT, RIDGE
 from hushbid.protocol.data import Dataset, read_attributes
 from hushbid.protocol.errors import DataError
 from hushbid.protocol.figures import Figures
+from hushbid.protocol.names import MODEL
 from hushbid.protocol.session.points import within_bounds
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.mmd import Points, Vector, kernel_means
@@ -145,7 +146,7 @@ class Judge:
     wanted: Points
     gamma: float
     test: tuple[Points, Labels | None] | None = None
-    model: str = "logistic"
+    model: str = MODEL
     seed: int = 0
     ridge: float = RIDGE
     wanted_labels: Labels | None = None

@@ -43,6 +43,7 @@ from hushbid.consumer.training_weights import (
 from hushbid.protocol.errors import DataError
 from hushbid.protocol.extras import missing
 from hushbid.protocol.figures import Figures
+from hushbid.protocol.names import MODEL
 from hushbid.protocol.space.mmd import Points, Vector
 
 __all__ = ["NO_MODEL", "Figure", "ModelCourse", "ModelFigures", "ModelJudge"]
@@ -228,7 +229,7 @@ class ModelJudge:
 
     own: tuple[Points, Labels] | None
     test: tuple[Points, Labels] | None
-    model: Any = "logistic"
+    model: Any = MODEL
     seed: int = 0
     amounts: bool | None = None
 

@@ -1,14 +1,17 @@
-"""The names of the two parties that every session has (owners choose their own), and names in sentences."""
+"""Names: of the two parties that every session has (owners choose theirs), of the usual model, in texts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["CONSUMER", "CURATOR", "an", "listed"]
+__all__ = ["CONSUMER", "CURATOR", "MODEL", "an", "listed"]
 
 CURATOR: Final = "curator"
 CONSUMER: Final = "consumer"
+
+MODEL: Final = "logistic"
+"""The downstream model if none is named (`hushbid.consumer.learners`)."""
 
 _VOWELS: Final = frozenset("aeiou")
 

@@ -28,6 +28,7 @@ from hushbid.protocol.data import Dataset
 from hushbid.protocol.data.dataset import row_chunks
 from hushbid.protocol.data.feature_file import room_for_features
 from hushbid.protocol.figures import Figures
+from hushbid.protocol.names import MODEL
 from hushbid.protocol.session.points import hash_seed_set
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space import scoring
@@ -130,7 +131,7 @@ def evaluate(
     p: int,
     seed: int,
     test: Rows | None = None,
-    model: str = "logistic",
+    model: str = MODEL,
     ridge: float = RIDGE,
     label_weight: float = LABEL_WEIGHT,
     session: Session | None = None,

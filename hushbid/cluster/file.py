@@ -47,7 +47,7 @@ from hushbid.protocol.data.arrays import Arrays, dataset_of_arrays
 from hushbid.protocol.data.dataset import Outside
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import ConfigError, DataError
-from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.names import CONSUMER, CURATOR, MODEL
 from hushbid.protocol.printable import printable
 from hushbid.protocol.privacy.acquisition import RULES
 from hushbid.protocol.privacy.noise import SimulatedNoise
@@ -70,7 +70,6 @@ __all__ = [
 FilePath = Annotated[Path, Field(strict=False)]
 
 _SUGGESTED_FEATURES = ("gamma", "dimension")
-_DEFAULT_MODEL = "logistic"
 CLUSTER_FILE: Final = "cluster.toml"
 """The name of a directory's cluster file, as `hushbid init` makes it."""
 _EXAMPLES = "configs"
@@ -537,7 +536,7 @@ def _completed(file: ClusterFile, path: Path, data: Path | None) -> Cluster:
         file=file,
         where=path,
         features=validated(FeatureSection, features, where=f"{path}, [features]"),
-        model=model or _DEFAULT_MODEL,
+        model=model or MODEL,
         owners=tuple(sorted(file.owners if partition is None else partition.owners)),
         partition=partition,
     )

@@ -31,6 +31,7 @@ from hushbid.protocol.config.session import (
 )
 from hushbid.protocol.data.dataset import Outside
 from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.names import MODEL
 from hushbid.protocol.privacy.acquisition import RULES, acquisition_rule
 from hushbid.protocol.privacy.releases import Prior, Statistic
 from hushbid.protocol.privacy.releases.statistic import BASIS_BITS
@@ -79,7 +80,7 @@ class PlanSetting:
     refusal: str = ""
     data: ClusterData | None = None
     drawn: bool = False
-    model: str = "logistic"
+    model: str = MODEL
 
     @property
     def p(self) -> int:

@@ -26,7 +26,7 @@ from hushbid.protocol.data import Dataset
 from hushbid.protocol.data.dataset import Array
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import Hopeless, HushbidError
-from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.names import CONSUMER, MODEL
 from hushbid.protocol.privacy.releases.exact import ExactRelease
 from hushbid.protocol.session.guarantee import weak_lines
 from hushbid.protocol.session.session import Session
@@ -74,7 +74,7 @@ class Sets(NamedTuple):
     validation: Dataset
     seed_set: Dataset
     drawn: bool = False
-    model: str = "logistic"
+    model: str = MODEL
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import typer
 
 from hushbid.owner.role import FeaturesOption, LabelOption, SessionOfTablesOption
 from hushbid.protocol import ranges
+from hushbid.protocol.names import MODEL
 from hushbid.protocol.runtime.command import by_option, option
 from hushbid.protocol.runtime.ranged import ranged
 
@@ -78,7 +79,7 @@ class WeighOptions:
     session: Path | None = field(default=None, metadata=by_option(SessionOfTablesOption))
     columns: DataColumns | None = None
     """How tables are read, in place of `features` and `label`."""
-    model: str = option(str, default="logistic", help="The downstream model.")
+    model: str = option(str, default=MODEL, help="The downstream model.")
     seed: int = option(ranges.Seed, default=0, help="Random seed of the model.")
     balance: str | None = option(
         str | None,

@@ -18,6 +18,7 @@ from hushbid.protocol.data import DataColumns
 from hushbid.protocol.data.dataset import Outside
 from hushbid.protocol.data.dialect import Dialect, declared_encoding
 from hushbid.protocol.errors import DataError
+from hushbid.protocol.names import MODEL
 from hushbid.protocol.privacy.accounting import Budget
 from hushbid.protocol.privacy.payment import Price
 
@@ -224,7 +225,7 @@ class ConsumerFile(_DatasetFile):
     """
     test: FilePath | None = None
     """Labelled points to judge a downstream model by, if any."""
-    model: str = "logistic"
+    model: str = MODEL
     """Downstream model (`hushbid.consumer.learners`)."""
     seed: ranges.ModelSeed = 0
     """Seed of the downstream model."""
