@@ -61,7 +61,8 @@ def delivered_table(schema: Schema, path: Path, *, label: str = "label") -> Any:
 def table_of_delivery(schema: Schema, delivered: Mapping[str, npt.NDArray[Any]], *, label: str) -> Any:
     """The rows of a delivery: the schema's columns, label, identifier, owner, round and both weights.
 
-    Names that the schema already uses get a trailing underscore. Weights are included if they exist.
+    Names that are taken already, by the schema or the label, get a trailing underscore. Weights are included
+    if they exist.
 
     Args:
         delivered: Arrays as a ``delivered.npz`` has them (`hushbid.consumer.store.PurchaseFile`).
@@ -71,15 +72,15 @@ def table_of_delivery(schema: Schema, delivered: Mapping[str, npt.NDArray[Any]],
         DataError: They have another schema.
     """
     table = schema.decode(delivered["features"])
-    beside = {
-        label: _known(delivered, "labels", "labelled"),
-        "identifier": _known(delivered, "identifiers", "identified"),
-        "owner": pa.array(delivered["owners"].tolist()),
-        "round": pa.array(delivered["rounds"]),
-        "weight": _present(delivered, "weights"),
-        "training_weight": _present(delivered, "training_weights"),
-    }
-    for name, values in beside.items():
+    beside = (  # a label may have the name of another of them
+        (label, _known(delivered, "labels", "labelled")),
+        ("identifier", _known(delivered, "identifiers", "identified")),
+        ("owner", pa.array(delivered["owners"].tolist())),
+        ("round", pa.array(delivered["rounds"])),
+        ("weight", _present(delivered, "weights")),
+        ("training_weight", _present(delivered, "training_weights")),
+    )
+    for name, values in beside:
         if values is None:
             continue
         table = table.append_column(free_name(name, table.column_names), values)

@@ -156,7 +156,8 @@ def procure(
         schema: The public columns that rows are compared by.
         points: p: how many are bought.
         epsilon: ε of the consumer's guarantee, at δ = 1e-5 unless `settings` say so, and of the owners' in
-            rounds. In a tender, which it is unless `settings` say otherwise, theirs is 0.
+            rounds. In a tender, which it is unless `settings` say otherwise or `points` are more than 16,384,
+            theirs is 0.
         seed_set: D_init: public rows that the choice begins with.
         seed_points: Draw so many rows within the bounds in place of them.
         test: Held-out rows that points, and a model trained on them, are judged by.
@@ -183,12 +184,13 @@ def procure(
     if not isinstance(given[0], Schema):
         raise ConfigError("The schema is not a hushbid.Schema.", advice="Use `Schema.of` or `Schema.read`.")
     _check_owners(given[1])
+    _check_others(settings=settings, label=label, directory=directory, progress=progress)
     points, epsilon, seed_points = map(_plain, (points, epsilon, seed_points))
     _check_epsilon(epsilon)
     begin: Any = _plain(seed)
-    if not (isinstance(begin, int) and within(ranges.ModelSeed, begin)):  # it is a model's seed too
+    if not _is_whole(ranges.ModelSeed, begin):  # it is a model's seed too
         raise ConfigError(
-            f"The seed is {begin}.",
+            f"The seed is {_shortly(begin)}.",
             advice=f"Give a whole number from 0 to {stated(ranges.ModelSeed).whole[1]}.",
         )
     seed = begin
@@ -197,8 +199,11 @@ def procure(
             "A choice begins with a seed set: give `seed_set` or `seed_points`, and not both.",
             advice="`seed_set` is a public table; `seed_points` draws so many rows that the schema allows.",
         )
-    if seed_set is None and not (isinstance(seed_points, int) and within(ranges.Count, seed_points)):
-        raise ConfigError(f"`seed_points` is {seed_points}.", advice="Give a whole number above 0.")
+    if seed_set is None and not _is_whole(ranges.DrawnPoints, seed_points):
+        raise ConfigError(
+            f"`seed_points` is {_shortly(seed_points)}.",
+            advice=f"Give a whole number from 1 to {stated(ranges.DrawnPoints).whole[1]}.",
+        )
     handles = handles_of(owners)
     settings = _by_handle(settings or {}, handles)
     read = _reading(schema, label, settings)
@@ -309,6 +314,31 @@ def _check_owners(given: Any) -> None:
         raise ConfigError("The owners are no mapping from names to tables.", advice='Give {"north": table}.')
     if not given:
         raise ConfigError("There are no owners.", advice='Give one table at least: {"north": table}.')
+
+
+def _check_others(**given: Any) -> None:
+    """Refuse arguments whose types are not those of `procure`."""
+    settings, directory = given["settings"], given["directory"]
+    by_key = isinstance(settings, Mapping) and all(isinstance(key, str) for key in settings)
+    if settings is not None and not by_key:
+        raise ConfigError("`settings` is no mapping from keys.", advice='Give {"session.batch": 5}.')
+    if not (given["label"] is None or isinstance(given["label"], str)):
+        raise ConfigError("`label` is not the name of one column.", advice='Give its name, such as "risk".')
+    if not (directory is None or (isinstance(directory, str | Path) and "\0" not in str(directory))):
+        raise ConfigError("`directory` is no path.", advice='Give one, such as "bought", or leave it out.')
+    if not (given["progress"] is None or callable(given["progress"])):
+        raise ConfigError(
+            "`progress` cannot be called.", advice="Give a function of a round and the points so far."
+        )
+
+
+def _is_whole(kind: Any, value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and within(kind, value)
+
+
+def _shortly(value: Any) -> str:
+    """A value in an error; Python writes out no whole number of thousands of digits."""
+    return "too large" if isinstance(value, int) and value.bit_length() > 128 else f"{value!r:.40}"
 
 
 def _check_epsilon(given: Any) -> None:

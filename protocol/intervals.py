@@ -24,12 +24,12 @@ class Interval(NamedTuple):
         least = self.ge if self.ge is not None else self.gt
         most = self.le if self.le is not None else self.lt
         if least is not None and value < least:
-            return f"is below {least:g}"
+            return f"is below {_shown(least)}"
         if most is not None and value > most:
-            return f"is above {most:g}"
+            return f"is above {_shown(most)}"
         if value == self.gt:
-            return f"is not above {self.gt:g}"
-        return f"is not below {self.lt:g}" if value == self.lt else None
+            return f"is not above {_shown(value)}"
+        return f"is not below {_shown(value)}" if value == self.lt else None
 
     @property
     def whole(self) -> tuple[int | None, int | None]:
@@ -77,3 +77,8 @@ def within(kind: Any, value: float) -> bool:
 
 def _is_whole(kind: Any) -> bool:
     return kind is int or any(map(_is_whole, get_args(kind)))
+
+
+def _shown(bound: float) -> str:
+    """A bound with all its digits, if it is a whole number."""
+    return f"{int(bound)}" if bound == int(bound) else f"{bound:g}"

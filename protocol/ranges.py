@@ -39,6 +39,7 @@ __all__ = [
     "PublicSeed",
     "PureDelta",
     "Ridge",
+    "RowCount",
     "Seconds",
     "Seed",
     "SeedWeight",
@@ -49,6 +50,8 @@ __all__ = [
 
 Count: TypeAlias = Annotated[int, Ge(1)]
 """A number of things of which there is one at least."""
+RowCount: TypeAlias = Annotated[int, Ge(1), Le(2**53)]
+"""A number of rows that is only counted with: floats have all whole numbers so far."""
 Seed: TypeAlias = Annotated[int, Ge(0)]
 """A seed of numpy's generators."""
 Positive: TypeAlias = Annotated[float, Gt(0)]

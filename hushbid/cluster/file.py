@@ -518,7 +518,8 @@ def made_cluster(
             )
         values["owners"] = {name: owner | {"data": None} for name, owner in values["owners"].items()}
     file = validated(ClusterFile, with_settings(values, settings), where=of)
-    return _completed(_resolved(file, Path.cwd()), Path(of), data)
+    # Where data are in memory no path is needed, nor a working directory, which may be gone.
+    return _completed(file if held else _resolved(file, Path.cwd()), Path(of), data)
 
 
 def _completed(file: ClusterFile, path: Path, data: Path | None) -> Cluster:

@@ -54,6 +54,8 @@ def plain(value: Any) -> Any:
         return [plain(each) for each in value]
     if isinstance(value, str):
         return str.__str__(value)  # of a subclass, too
+    if isinstance(value, Decimal) and value.is_nan():
+        return float("nan")  # float() takes no signalling one
     if isinstance(value, float | Decimal):
         return float(value)
     if isinstance(value, bool | date | time):

@@ -40,10 +40,14 @@ class PlanFlags:
     seed_weight: float | None = option(
         ranges.SeedWeight | None, help="s, the weight of a seed-set point; default: 0.1."
     )
-    validation: int | None = option(ranges.Count | None, help="m, points in the consumer's validation set.")
+    validation: int | None = option(
+        ranges.RowCount | None, help="m, points in the consumer's validation set."
+    )
     dimension: int | None = option(ranges.Dimension | None, help="d of the feature map; default: 140.")
-    owner_points: int | None = option(ranges.Count | None, help="Points per owner; default: 10,000.")
-    seed_points: int | None = option(ranges.Count | None, help="Points in the public seed set; default: 150.")
+    owner_points: int | None = option(ranges.RowCount | None, help="Points per owner; default: 10,000.")
+    seed_points: int | None = option(
+        ranges.RowCount | None, help="Points in the public seed set; default: 150."
+    )
     columns: int | None = option(ranges.Columns | None, help="Columns per point; default: 100.")
     epsilon: float | str | None = option(
         str | None,
@@ -61,7 +65,8 @@ class PlanFlags:
     delta: float | None = option(ranges.Delta | None, help="δ of every ε; default: 1e-5.")
     rule: str | None = option(
         str | None,
-        help="Acquisition rule; default: tender, or sealed if other options require rounds.",
+        help="Acquisition rule; default: tender, or sealed if other options require rounds or --points are "
+        "more than 16,384.",
     )
     release: str | None = option(
         str | None, help="Release mechanism of both sides; default: filtered-gaussian."

@@ -134,9 +134,9 @@ def _figures(
     found: Mapping[tuple[Path | None, str], Sequence[SessionCost]],
     python: Path | None,
     bare_seconds: float,
-) -> dict[str, float]:
+) -> dict[str, Any]:
     """The figures of one checkout: medians of times, and the smallest processor time."""
-    figures: dict[str, float] = {}
+    figures: dict[str, Any] = {}
     for setting in SETTINGS:
         costs = found[python, setting]
         prefix = "" if setting == "private" else f"{setting}_"
@@ -148,4 +148,5 @@ def _figures(
             f"{prefix}session_seconds": median_high([cost.seconds for cost in costs]),
             f"{prefix}whole_seconds": median_high([cost.whole for cost in costs]),
         }
-    return figures | {"processor_ratio": bare_seconds / figures["processor_seconds_per_point"]}
+    spent = figures["processor_seconds_per_point"]  # 0 if a session passed between two readings
+    return figures | {"processor_ratio": bare_seconds / spent if spent else None}

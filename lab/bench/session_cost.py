@@ -133,13 +133,18 @@ def check_python(python: Path) -> None:
     Raises:
         ConfigError: It does not run, or cannot import what a session needs.
     """
-    command = [str(python), "-P", "-c", "import hushbid.running.launcher"]
+    command = [_command(python), "-P", "-c", "import hushbid.running.launcher"]
     try:
         subprocess.run(command, check=True, capture_output=True, text=True)
     except subprocess.CalledProcessError as error:
         raise _refused(python, error.stderr.strip()[-_SHOWN_CHARACTERS:]) from None
     except OSError as error:
         raise _refused(python, str(error)) from None
+
+
+def _command(python: Path) -> str:
+    """What starts it: a file here, or else a program on the search path."""
+    return str(python.absolute() if python.is_file() else python)
 
 
 def _refused(python: Path, why: str) -> ConfigError:
@@ -153,7 +158,7 @@ def _run_elsewhere(python: Path, file: Path, runs: Path) -> tuple[_Ended, Proces
     """Run a session with another checkout's Python, and read its parties' clocks."""
     with (
         subprocess.Popen(
-            [str(python), "-P", "-c", _ELSEWHERE, str(file), str(runs)],
+            [_command(python), "-P", "-c", _ELSEWHERE, str(file), str(runs)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -164,9 +169,12 @@ def _run_elsewhere(python: Path, file: Path, runs: Path) -> tuple[_Ended, Proces
         out, err = process.communicate()
     if process.returncode:
         raise _refused(python, err.strip()[-_SHOWN_CHARACTERS:])
-    told = json.loads(out.splitlines()[-1])
-    transcripts = {party: Path(told[party]) for party in ("curator", "consumer", "owner")}
-    return _Ended(told["began"], told["seconds"], **transcripts), spending
+    try:
+        told = json.loads(out.splitlines()[-1])
+        transcripts = {party: Path(told[party]) for party in ("curator", "consumer", "owner")}
+        return _Ended(told["began"], told["seconds"], **transcripts), spending
+    except (IndexError, ValueError, LookupError, TypeError):
+        raise _refused(python, out[-_SHOWN_CHARACTERS:]) from None
 
 
 def _run_here(file: Path, runs: Path, delay: float, say: Callable[[str], None]) -> _Ended:

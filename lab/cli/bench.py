@@ -477,7 +477,7 @@ def _tender(
         float, typer.Option(min=0.0, max=LONGEST_DELAY, metavar="SECONDS", help="One-way network delay.")
     ] = 0.05,
     columns: Annotated[
-        int, typer.Option(min=1, max=100_000, help="Bytes of a point of the distant owners.")
+        int, typer.Option(min=2, max=100_000, help="Bytes of a point of the distant owners.")
     ] = 64,
 ) -> dict[str, Any]:
     """Compare a tender with fifty rounds of `sealed`; then time a tender between distant parties."""

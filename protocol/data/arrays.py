@@ -71,13 +71,17 @@ def load_npz(path: Path, columns: DataColumns) -> Dataset:
 def dataset_of_arrays(name: str, arrays: Arrays, columns: DataColumns) -> Dataset:
     """The dataset of arrays in memory, as `load_dataset` makes it of an ``.npz`` file that has them.
 
+    The dataset shares no memory with them: whose they are may change them while it is in use.
+
     Args:
         name: Whose or which they are, for errors.
 
     Raises:
         DataError: As `load_npz`.
     """
-    return fitted(_dataset(name, arrays, columns), columns)
+    # Columns of a table are encoded, into an array of their own.
+    own = {each: array.copy(order="K") for each, array in arrays.items()}
+    return fitted(_dataset(name, own, columns), columns)
 
 
 def _dataset(name: str, arrays: Arrays, columns: DataColumns) -> Dataset:

@@ -122,7 +122,9 @@ def read_parquet(path: Path, columns: DataColumns) -> Table:
             if columns.schema is not None:
                 check_present(columns.schema.names, [*there, *of_folders], each.name)
             names = [name for name in there if name in wanted] if wanted else None
-            table = plain_types(file.read(columns=names))
+            read = file.read(columns=names)
+            read.validate(full=True)  # text that is none, which is only noticed where it is looked at
+            table = plain_types(read)
         except (*UNPARSABLE, KeyError):
             raise damaged(each, "Parquet") from None
         for name, value in (values or {}).items():

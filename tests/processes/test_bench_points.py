@@ -44,7 +44,8 @@ def test_a_delayed_session_takes_a_round_trip_a_round_at_least(
     assert result["bare_processor_seconds_per_round"] == 0.0005
     for setting in ("", "blind_", "sealed_"):
         assert 0 < result[f"{setting}processor_seconds_per_point"] < 1
-    assert result["processor_ratio"] == pytest.approx(0.0005 / result["processor_seconds_per_point"])
+    spent = result["processor_seconds_per_point"]
+    assert result["processor_ratio"] == (pytest.approx(0.0005 / spent) if spent else None)
     if delay:
         assert result["ratio"] is None
         assert "each way" in err
@@ -70,7 +71,8 @@ def test_another_checkout_takes_turns_and_has_the_same_figures(
     turns = [line.rpartition(", ")[2] for line in err.splitlines() if "session (" in line]
     assert turns == ["3 rounds of 2", "the other checkout"] * len(points.SETTINGS)
     for name, figure in result["against"].items():
-        assert figure > 0, name
+        if "processor" not in name:  # none is seen of a session between two readings
+            assert figure > 0, name
         assert name in result or name in (
             "blind_session_seconds",
             "sealed_session_seconds",
@@ -84,9 +86,10 @@ def test_another_checkout_takes_turns_and_has_the_same_figures(
     [
         ("no-such-python", [], "could not run a session"),
         ("/bin/false", [], "could not run a session"),
+        ("/bin/true", [], "could not run a session"),
         (sys.executable, ["--delay", "0.1"], "have no delay"),
     ],
-    ids=["no file", "no Python", "a delay"],
+    ids=["no file", "no Python", "a program that says nothing", "a delay"],
 )
 def test_another_checkout_that_cannot_be_measured_is_refused(
     python: str,

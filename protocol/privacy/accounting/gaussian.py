@@ -100,6 +100,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     # μ²/2 + μ√(2·ln 1/δ) = ε: sufficient by zCDP's simple conversion.
     simple = math.sqrt(-2.0 * math.log(delta))
     low = 2.0 * epsilon / (math.hypot(simple, math.sqrt(2.0 * epsilon)) + simple)
+    low = low or math.ulp(0.0)  # of the least ε it is 0, which no doubling leaves
     high = 2.0 * low
     while gaussian_delta(high, epsilon) <= delta:
         low, high = high, 2.0 * high

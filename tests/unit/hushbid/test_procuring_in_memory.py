@@ -180,3 +180,80 @@ def test_settings_cannot_put_other_data_in_place_of_the_arguments(setting: dict[
 def test_a_name_that_no_file_could_hold_is_refused_as_an_error_of_the_arguments() -> None:
     with pytest.raises(ConfigError, match=r"procure: owners\.a\.display: should be a valid string"):
         bought(owners={"a\ud800": SOLD["zeta"]})
+
+
+def rows(count: int, seed: int) -> dict[str, Any]:
+    """Rows with a number and an amount as their label."""
+    generator = np.random.default_rng(seed)
+    return {"a": generator.random(count), "y": generator.random(count)}
+
+
+NUMBER = Schema.of([{"name": "a", "kind": "number", "lower": 0.0, "upper": 1.0}])
+
+
+def test_what_a_caller_changes_meanwhile_changes_no_label_that_is_bought() -> None:
+    owner = rows(40, 1)
+
+    def changed(_round: int, _points: int) -> None:
+        owner["y"][:] = 77.0
+
+    bought = hushbid.procure(
+        owners={"north": owner, "south": rows(40, 2)}, validation=rows(20, 3), seed_set=rows(10, 5),
+        schema=NUMBER, points=8, epsilon=5.0, label="y", gamma=1.0, seed=1, rehearse=False, progress=changed,
+        settings={"acquisition.rule": "ask-all"},
+    )  # fmt: skip
+    assert np.all(owner["y"] == 77.0)
+    assert 77.0 not in np.asarray(bought.points["y"], dtype=float)
+
+
+def test_no_working_directory_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    bought = hushbid.procure(
+        owners={"north": rows(40, 1)}, validation=rows(20, 3), seed_set=rows(10, 5), schema=NUMBER,
+        points=4, epsilon=5.0, gamma=1.0, rehearse=False,
+    )  # fmt: skip
+    assert len(bought.weights) == 4
+
+
+@pytest.mark.parametrize("label", ["owner", "weight", "round", "training_weight", "identifier"])
+def test_a_label_may_have_the_name_of_a_column_that_is_added(label: str) -> None:
+    def table(count: int, seed: int) -> dict[str, Any]:
+        found = rows(count, seed)
+        return {"a": found["a"], label: np.where(found["y"] > 0.5, "high", "low")}
+
+    bought = hushbid.procure(
+        owners={"north": table(60, 1)}, validation=table(40, 3), seed_set=table(10, 5), schema=NUMBER,
+        points=8, epsilon=5.0, label=label, gamma=1.0, rehearse=False,
+    )  # fmt: skip
+    assert set(bought.points.column(label).to_pylist()) <= {"high", "low"}
+    assert bought.training is not None
+    assert set(bought.training.column(label).to_pylist()) == {"high", "low"}
+    assert f"{label}_" in bought.points.column_names or label == "identifier"  # rows have no identifiers
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("settings", ["session.batch=5"]),
+        ("settings", {1: 2}),
+        ("label", ["y"]),
+        ("directory", 3),
+        ("directory", "a\0b"),
+        ("progress", 3),
+        ("seed_points", True),
+        ("seed_points", 10**9),
+        pytest.param("seed_points", 10**5000, id="seed points of 5001 digits"),
+        ("seed", True),
+        pytest.param("seed", 10**5000, id="a seed of 5001 digits"),
+    ],
+)
+def test_an_argument_of_another_type_is_named(argument: str, value: Any) -> None:
+    given: dict[str, Any] = {
+        "owners": {"north": rows(40, 1)}, "validation": rows(20, 3), "schema": NUMBER, "points": 4,
+        "epsilon": 5.0, "gamma": 1.0, "rehearse": False, "seed_points": 10, argument: value,
+    }  # fmt: skip
+    with pytest.raises(ConfigError, match=argument.replace("_", ".")):
+        hushbid.procure(**given)

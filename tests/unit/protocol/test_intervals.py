@@ -9,6 +9,7 @@ import pytest
 from annotated_types import Ge, Gt, Le, Lt
 from annotated_types import Interval as Both
 
+from hushbid.protocol import ranges
 from hushbid.protocol.intervals import Interval, interval_of, within
 from hushbid.protocol.runtime.ranged import ranged, without_range
 
@@ -78,3 +79,12 @@ def test_typer_is_given_types_without_it() -> None:
     ]
     for kind, bare in kinds:
         assert without_range(kind) == bare
+
+
+@pytest.mark.parametrize(
+    ("kind", "most"), [(Annotated[int, Ge(1), Le(2**20)], 2**20), (ranges.ModelSeed, 2**32)]
+)
+def test_a_fault_tells_all_digits_of_a_bound(kind: Any, most: int) -> None:
+    found = interval_of(kind)
+    assert found is not None
+    assert (found.fault(2**32 + 1) or "").endswith(f" {most}")

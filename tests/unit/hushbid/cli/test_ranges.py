@@ -44,6 +44,7 @@ OTHERS = {
     "evidence bench points columns": "as above",
     "evidence bench peers columns": "as above",
     "evidence bench replay columns": "as above",
+    "evidence bench tender columns": "of one byte each; of one column rows would be alike",
 }
 """Options that have a field's name alone: another quantity."""
 

@@ -102,3 +102,7 @@ def test_paths_start_at_the_working_directory(tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(tmp_path)
     made = made_cluster({**SECTIONS, "run": {"directory": "out"}}, of="test")
     assert made.file.run.directory == tmp_path / "out"
+
+
+def test_a_signalling_nan_is_a_nan() -> None:
+    assert np.isnan(plain(Decimal("sNaN")))

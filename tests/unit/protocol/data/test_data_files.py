@@ -381,3 +381,10 @@ def test_columns_that_were_left_out_are_not_named_by_what_may_be_data(tmp_path: 
         check_dataset(load_dataset(path, DataColumns()), columns=5, lower=0.0, upper=9.0)
     assert SECRET not in str(caught.value)
     assert "ann" not in str(caught.value)
+
+
+def test_text_of_parquet_that_is_no_text_is_damage(tmp_path: Path) -> None:
+    text = pa.StringArray.from_buffers(1, pa.py_buffer(np.array([0, 2], np.int32)), pa.py_buffer(b"a\x80"))
+    pq.write_table(pa.table({"kind": text}), tmp_path / "d.parquet")
+    with pytest.raises(DataError, match="damaged"):
+        load_dataset(tmp_path / "d.parquet", DataColumns(features=("kind",)))

@@ -259,3 +259,7 @@ def test_negative_squares_are_refused() -> None:
         gaussian_epsilon(-1.0, 1e-5)
     with pytest.raises(ConfigError, match="μ"):
         gaussian_epsilons(np.array([0.1, -1.0]), 1e-5)
+
+
+def test_the_least_epsilon_has_a_mu() -> None:
+    assert gaussian_mu(5e-324, 1e-5) == gaussian_mu(1e-300, 1e-5) > 0.0
