@@ -20,9 +20,14 @@ from hushbid.protocol.privacy.releases.base import largest_coordinate
 from hushbid.protocol.privacy.releases.mwem import MwemRelease
 from hushbid.protocol.space.grid import FEATURE_UNIT, Totals
 
-__all__ = ["MwemCalibration", "ReleaseError", "noise_values", "owners_error", "release_errors"]
+__all__ = ["MwemCalibration", "ReleaseError", "drowns", "noise_values", "owners_error", "release_errors"]
 
 UNIT: Final = round(1.0 / FEATURE_UNIT)
+DROWNED: Final = 10.0
+"""Squared noise per coordinate of D_v's release from which on no session needs to be played. In the direction
+of a point it deviates by more than 3, and a mean of φ by 1 at most. Played, it may pass: with one kind of
+stand-in owners a choice by noise is no worse than one at random.
+"""
 SETTLED: Final = 1e-9
 SIMULATED_STEPS: Final = 100_000
 """Noise values per error simulation: one second."""
@@ -93,6 +98,16 @@ def release_errors(setting: PlanSetting) -> tuple[ReleaseError, ReleaseError]:
         _error(session.charged_target, prior, setting, setting.m, Neighbours.SUBSTITUTE_ONE),
         _error(session.summary, prior, setting, setting.count, Neighbours.ADD_REMOVE_ONE),
     )
+
+
+def drowns(setting: PlanSetting) -> bool:
+    """Whether the noise of D_v's release exceeds whatever points can differ by (`DROWNED`)."""
+    session = setting.session()
+    if session.charged_target.sigma is None:
+        return False  # it releases nothing that is longer than a mean can be
+    prior = plain_prior(session, size=setting.seed_points, spread=UNIT)
+    target = _error(session.charged_target, prior, setting, setting.m, Neighbours.SUBSTITUTE_ONE)
+    return target.error**2 / target.width >= DROWNED
 
 
 def owners_error(setting: PlanSetting) -> ReleaseError | None:

@@ -128,9 +128,12 @@ def test_what_own_rows_tell_is_said_once_and_asks_for_no_rows_that_are_there(
     assert fix in found["fix"]
 
 
-def test_the_consumer_reads_what_came_of_a_rehearsal(party: Any) -> None:
+def test_the_consumer_reads_what_came_of_a_rehearsal(party: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     one = party("consumer")
     one.session["target"]["epsilon"] = one.session["summary"]["epsilon"] = 0.005
+    lines = one.preflight("--offline").checks["rehearsal"]["problem"].split("\n")
+    assert lines[2].startswith("nothing was played: the rule of thumb of `hushbid plan` has ")
+    monkeypatch.setattr("hushbid.plan.verdict.drowns", lambda _: False)  # with more noise than is played
     report = one.preflight("--offline")
     check = report.checks["rehearsal"]
     assert (report.code, check["status"]) == (4, "problem"), "as the consumer ends"
