@@ -23,9 +23,9 @@ from hushbid.protocol.space.grid import FEATURE_UNIT, Totals
 __all__ = ["MwemCalibration", "ReleaseError", "drowns", "noise_values", "owners_error", "release_errors"]
 
 UNIT: Final = round(1.0 / FEATURE_UNIT)
-DROWNED: Final = 10.0
+DROWNED: Final = 1000.0
 """Squared noise per coordinate of D_v's release from which on no session needs to be played. In the direction
-of a point it deviates by more than 3, and a mean of φ by 1 at most. Played, it may pass: with one kind of
+of a point it deviates by more than 30, and a mean of φ by 1 at most. Played, it may pass: with one kind of
 stand-in owners a choice by noise is no worse than one at random.
 """
 SETTLED: Final = 1e-9

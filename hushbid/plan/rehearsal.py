@@ -24,6 +24,9 @@ from hushbid.consumer.party import consumer_party
 from hushbid.consumer.verdict import Rehearsal, Staged
 from hushbid.curator.machine import CuratorMachine
 from hushbid.plan.coded_rows import coded, dataset_of, evenly_labelled, every, features_of, with_every_label
+from hushbid.plan.noise import drowns, release_errors
+from hushbid.plan.prediction import predict
+from hushbid.plan.setting import setting_of
 from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.data.schema import Schema
@@ -39,6 +42,7 @@ from hushbid.protocol.wire.messages import Candidate
 from hushbid.simulation.simulator import Simulation
 
 __all__ = [
+    "DROWNED_OUT",
     "FEWEST",
     "MOST",
     "TOO_FEW_LABELS",
@@ -57,6 +61,8 @@ FEWEST: Final = 8
 TOO_FEW_LABELS: Final = (
     f"it takes {FEWEST} rows of validation data that have a label, where the choice looks at labels"
 )
+DROWNED_OUT: Final = "the noise of its target exceeds whatever points can differ by"
+"""Why a session was not played whose target is nothing but noise."""
 MOST: Final = 50_000
 """The most points bought in a rehearsal: stand-in owners have `_TIMES` as many, all in memory."""
 
@@ -120,7 +126,8 @@ def rehearse(
     """Rehearse a session. The rule is `ask-all`, which buys the points that `sealed` buys, from one owner.
 
     Half of D_v is the target, each row twice, so that the target has its real number of rows and its real
-    noise. The other half is what owners have of it. If the kernel can tell nothing, nothing is played.
+    noise. The other half is what owners have of it. If the kernel can tell nothing, or noise exceeds whatever
+    points can differ by (`drowns`), nothing is played.
 
     Args:
         validation, seed_set: As `looked_at`.
@@ -141,6 +148,9 @@ def rehearse(
     looked = looked_at(session, validation, seed_set) if looked is None else looked
     if looked.blind:
         return looked
+    setting = setting_of(session.file, validation=m, seed_points=len(seed_set))
+    if drowns(setting):
+        return replace(looked, expected=predict(setting, *release_errors(setting)).drowned)
 
     def played_so_far(kind: int, share: float) -> None:
         if progress is not None:

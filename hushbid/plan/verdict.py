@@ -17,9 +17,9 @@ import numpy as np
 from hushbid.consumer.learners import Training, train_here
 from hushbid.consumer.prospect import prospect
 from hushbid.consumer.verdict import Prospect, Verdict
-from hushbid.plan.noise import drowns, release_errors
+from hushbid.plan.noise import release_errors
 from hushbid.plan.prediction import predict
-from hushbid.plan.rehearsal import TOO_FEW_LABELS, looked_at, rehearse, why_not_rehearsed
+from hushbid.plan.rehearsal import DROWNED_OUT, TOO_FEW_LABELS, looked_at, rehearse, why_not_rehearsed
 from hushbid.plan.setting import setting_of
 from hushbid.plan.supply import all_sold, offer
 from hushbid.protocol.data import Dataset
@@ -144,10 +144,7 @@ class Rehearsing:
         looked = looked_at(session, rows, seeds, drawn=given.drawn or self.drawn)
         if looked.blind:
             return Verdict(looked)
-        setting = setting_of(session.file, validation=len(rows), seed_points=len(seeds))
         why = why_not_rehearsed(session, len(rows), given.validation.known)
-        if not why and drowns(setting):
-            why = "the noise of its target exceeds whatever points can differ by"
         if not why:
             try:
                 return Verdict(
@@ -165,6 +162,7 @@ class Rehearsing:
                 why = f"it cannot be played: {error.what.rstrip('.')}"
         if not session.rule.exact:
             return Verdict(why=why)
+        setting = setting_of(session.file, validation=len(rows), seed_points=len(seeds))
         prediction = predict(setting, *release_errors(setting))
         return Verdict(replace(looked, expected=prediction.drowned), why)
 
@@ -286,7 +284,7 @@ def what_is_wrong(session: Session, validation: Array, verdict: Verdict) -> tupl
         label = "Label more rows of the validation data. " if verdict.why == TOO_FEW_LABELS else ""
         return (
             "by the rule of thumb of `hushbid plan` noise drowns the choice (it was not played: "
-            f"{verdict.why})",
+            f"{verdict.why or DROWNED_OUT})",
             f"{label}{_MORE_SIGNAL}",
         )
     if found.weights_alone:

@@ -107,7 +107,7 @@ def test_where_noise_chooses_the_session_is_refused_and_what_to_change_is_said()
     assert not verdict_on(1.0, say=said.append, anyway=True).anyway, "there was no need for it"
 
 
-@pytest.mark.parametrize("epsilon", [1e-2, 1e-3, 1e-9, 5e-324])
+@pytest.mark.parametrize("epsilon", [1e-5, 1e-9, 5e-324])
 def test_noise_beyond_all_differences_is_refused_unplayed(epsilon: float) -> None:
     """Played, some of them pass: a choice by noise may be no worse than one at random."""
     with pytest.raises(Hopeless, match="exceeds whatever points can differ by"):
