@@ -43,7 +43,8 @@ def test_a_delayed_session_takes_a_round_trip_a_round_at_least(
     assert result["against"] is None
     assert result["bare_processor_seconds_per_round"] == 0.0005
     for setting in ("", "blind_", "sealed_"):
-        assert 0 < result[f"{setting}processor_seconds_per_point"] < 1
+        each = result[f"{setting}processor_seconds_per_point"]
+        assert 0 < each < 1 or (each == 0 and not delay)  # three rounds may pass between two readings
     spent = result["processor_seconds_per_point"]
     assert result["processor_ratio"] == (pytest.approx(0.0005 / spent) if spent else None)
     if delay:
