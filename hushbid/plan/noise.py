@@ -15,9 +15,10 @@ from pydantic.dataclasses import dataclass as figures
 from hushbid.plan.setting import PlanSetting, plain_prior
 from hushbid.protocol.figures import Figures
 from hushbid.protocol.privacy.noise import Draw, SimulatedNoise
-from hushbid.protocol.privacy.releases import Neighbours, Prior, ReleaseMechanism, ReleaseStream
+from hushbid.protocol.privacy.releases import Neighbours, ReleaseMechanism, ReleaseStream
 from hushbid.protocol.privacy.releases.base import largest_coordinate
 from hushbid.protocol.privacy.releases.mwem import MwemRelease
+from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.grid import FEATURE_UNIT, Totals
 
 __all__ = ["MwemCalibration", "ReleaseError", "drowns", "noise_values", "owners_error", "release_errors"]
@@ -92,11 +93,9 @@ class ReleaseError(Figures):
 def release_errors(setting: PlanSetting) -> tuple[ReleaseError, ReleaseError]:
     """The release of D_v (the curator's finer one, if any), and the curator's last release of S."""
     session = setting.session()
-    # Both are linear in totals and noise: with the origin as centre and spread 1 they return Σy unchanged.
-    prior = plain_prior(session, size=setting.seed_points, spread=UNIT)
     return (
-        _error(session.charged_target, prior, setting, setting.m, Neighbours.SUBSTITUTE_ONE),
-        _error(session.summary, prior, setting, setting.count, Neighbours.ADD_REMOVE_ONE),
+        _error(session.charged_target, session, setting, setting.m, Neighbours.SUBSTITUTE_ONE),
+        _error(session.summary, session, setting, setting.count, Neighbours.ADD_REMOVE_ONE),
     )
 
 
@@ -105,8 +104,7 @@ def drowns(setting: PlanSetting) -> bool:
     session = setting.session()
     if session.charged_target.sigma is None:
         return False  # it releases nothing that is longer than a mean can be
-    prior = plain_prior(session, size=setting.seed_points, spread=UNIT)
-    target = _error(session.charged_target, prior, setting, setting.m, Neighbours.SUBSTITUTE_ONE)
+    target = _error(session.charged_target, session, setting, setting.m, Neighbours.SUBSTITUTE_ONE)
     return target.error**2 / target.width >= DROWNED
 
 
@@ -115,8 +113,7 @@ def owners_error(setting: PlanSetting) -> ReleaseError | None:
     session = setting.session()
     if session.nested is None:
         return None
-    prior = plain_prior(session, size=setting.seed_points, spread=UNIT)
-    return _error(session.target, prior, setting, setting.m, Neighbours.SUBSTITUTE_ONE)
+    return _error(session.target, session, setting, setting.m, Neighbours.SUBSTITUTE_ONE)
 
 
 def noise_values(setting: PlanSetting) -> dict[str, int]:
@@ -139,7 +136,7 @@ def noise_values(setting: PlanSetting) -> dict[str, int]:
 
 
 def _error(
-    mechanism: ReleaseMechanism, prior: Prior, setting: PlanSetting, count: float, neighbours: Neighbours
+    mechanism: ReleaseMechanism, session: Session, setting: PlanSetting, count: float, neighbours: Neighbours
 ) -> ReleaseError:
     sigma, width, calibrations = mechanism.sigma, mechanism.width, None
     if sigma is None:
@@ -148,6 +145,8 @@ def _error(
         if isinstance(mechanism, MwemRelease):
             calibrations = _calibrations(mechanism, neighbours)
     else:
+        # Linear in totals and noise: with the origin as centre and spread 1 it returns Σy unchanged.
+        prior = plain_prior(session, size=setting.seed_points, spread=UNIT)
         if mechanism.statistic(prior).centre is not None:
             sigma *= setting.spread
         walk = mechanism.walk(prior)

@@ -110,8 +110,9 @@ def about(name: str) -> str:
 def knowledge_of(name: str) -> Mapping[str, Knowledge]:
     """What curator, owner and consumer know at the end of a session with a rule, also of another package."""
     rule = RULES[name]
-    cells = {row: by_rule[_like(rule) or "winner-only"] for row, by_rule in TABLE.items()}
-    if _like(rule) is None:  # each owner is asked for a point a round at most
+    like = _like(rule)
+    cells = {row: by_rule[like or "winner-only"] for row, by_rule in TABLE.items()}
+    if like is None:  # each owner is asked for a point a round at most
         cells |= {"raw": "at most K·p", "features": "at most K·p", "asked": rule.learns}
     return {"curator": _curator(rule, cells), "owner": _owner(rule, cells), "consumer": _consumer(rule)}
 

@@ -63,9 +63,8 @@ def arrays_of(
             raise DataError(
                 f"{name} has no column {column!r}, or several.", advice="Correct the name, or name none."
             )
-        arrays[array], labelled, _ = attribute(
-            table, column, name, columns, identifier=array == "identifiers"
-        )
+        values, labelled, _ = attribute(table, column, name, columns, identifier=array == "identifiers")
+        arrays[array] = np.array(values)  # who has given the table may change it
         if labelled is not None:
             arrays["labelled"] = labelled
     return arrays

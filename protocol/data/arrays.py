@@ -71,17 +71,13 @@ def load_npz(path: Path, columns: DataColumns) -> Dataset:
 def dataset_of_arrays(name: str, arrays: Arrays, columns: DataColumns) -> Dataset:
     """The dataset of arrays in memory, as `load_dataset` makes it of an ``.npz`` file that has them.
 
-    The dataset shares no memory with them: whose they are may change them while it is in use.
-
     Args:
         name: Whose or which they are, for errors.
 
     Raises:
         DataError: As `load_npz`.
     """
-    # Columns of a table are encoded, into an array of their own.
-    own = {each: array.copy(order="K") for each, array in arrays.items()}
-    return fitted(_dataset(name, own, columns), columns)
+    return fitted(_dataset(name, arrays, columns), columns)
 
 
 def _dataset(name: str, arrays: Arrays, columns: DataColumns) -> Dataset:
