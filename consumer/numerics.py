@@ -208,17 +208,26 @@ class ConsumerNumerics:
     def _check(self, effect: CheckPurchases) -> PurchasesChecked:
         opened = [self._open(purchase) for purchase in effect.purchases]
         held = [candidate for candidate, _ in opened if candidate is not None]
-        recomputed = iter(self._hashed([(each.point, each.attributes) for each in held]))
+        faults = iter(self._faults(held))
         delivered = []
         for purchase, (candidate, dispute) in zip(effect.purchases, opened, strict=True):
             if candidate is not None:
-                own = next(recomputed)[None]
-                if not mapped(own)[0]:
-                    dispute = dispute or what_is_outside(self._session.space)
-                elif not matching(own, candidate.features[None])[0]:
-                    dispute = dispute or "the features are not those of the point"
+                fault = next(faults)
+                dispute = dispute or fault
             delivered.append(Delivered(purchase.owner, purchase.round, candidate, dispute))
         return self._checked(delivered, last=effect.last)
+
+    def _faults(self, held: Sequence[Candidate]) -> list[str]:
+        """What is wrong with each point or its features; empty where nothing is."""
+        if not held:
+            return []
+        recomputed = self._hashed([(each.point, each.attributes) for each in held])
+        right = matching(recomputed, np.stack([each.features for each in held]))
+        outside = what_is_outside(self._session.space)
+        return [
+            "" if same else "the features are not those of the point" if inside else outside
+            for same, inside in zip(right.tolist(), mapped(recomputed).tolist(), strict=True)
+        ]
 
     def _checked(self, delivered: Sequence[Delivered], *, last: bool) -> PurchasesChecked:
         self._keep_points(delivered)

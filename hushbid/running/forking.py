@@ -21,10 +21,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from hushbid.protocol import platform
-from hushbid.protocol.runtime.interrupts import end_at_once
+from hushbid.protocol.runtime.interrupts import run_main
 
 __all__ = ["main"]
 
@@ -78,9 +78,8 @@ class _Task:
     descriptors: Sequence[int]
 
 
-def main() -> None:
+def main() -> NoReturn:
     """Serve until the launcher is gone; in a forked process, become the requested program."""
-    end_at_once()  # before imports register exit handlers
     with socket.socket(fileno=int(sys.argv[1])) as control:
         control.set_inheritable(False)
         gc.disable()  # imported objects stay
@@ -89,6 +88,7 @@ def main() -> None:
         task = _Server(control).run()
     if task is not None:
         _become(task)
+    sys.exit()
 
 
 class _Server:
@@ -241,4 +241,4 @@ def _open_anew(name: str, descriptor: int) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Thread
 from types import TracebackType
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias, TypeVar
 
 from hushbid.cluster.data import ClusterData
 from hushbid.cluster.evaluation import Baselines
 from hushbid.cluster.file import Cluster
 from hushbid.cluster.parties import PARTY_FILE, Party
-from hushbid.consumer.learners import modules_of
+from hushbid.consumer.learners import Training, modules_of
 from hushbid.consumer.process import consumer_seed_set
 from hushbid.consumer.result import ConsumerResult
 from hushbid.consumer.store import keep_verdict
@@ -42,7 +42,7 @@ from hushbid.running.check import check_run
 from hushbid.running.directory import RunDirectory, prepare
 from hushbid.running.fork_server import ForkServer
 from hushbid.running.process import PartyFailed, PartyProcess
-from hushbid.running.report import import_page, with_replay, with_report
+from hushbid.running.report import import_page, with_pages
 from hushbid.running.simulate import AfterRound, Follow, baselines, both
 from hushbid.running.training import ForkedTraining
 from hushbid.text_files import check_directory_place
@@ -54,6 +54,7 @@ DEFAULT_DIRECTORY: Final = Path("runs")
 Say: TypeAlias = Callable[[str], object]
 """Takes a line for people."""
 
+_T = TypeVar("_T")
 _LOOK_SECONDS: Final = 0.05
 """Time between two looks at the processes."""
 _GRACE_SECONDS: Final = 1.0
@@ -141,7 +142,8 @@ def run(
     training = ForkedTraining(server, modules_of(cluster.model))
     if cluster.partition is not None:  # its rows have labels
         training.get_ready()
-    rehearsing = replace(rehearsing, training=training)
+    importing = _Importing()
+    rehearsing = replace(rehearsing, training=importing.beside(training))
     verdict = NO_VERDICT
 
     def check(session: SessionFile) -> None:
@@ -154,21 +156,17 @@ def run(
     try:
         session = open_session(prepared.session)
         keep_verdict(_consumer_file(prepared).state, session, verdict)  # its process does not rehearse
-        importing = Thread(target=import_page, daemon=True)
         importing.start()  # while the parties run the session
         ended = run_parties(prepared, told := both(progress, follow), say, server)
         last = _over(session, ended.curator)
         if told is not None:
             told(last)  # the curator's last line may not have been read
-        # A search for libraries holds the linker's lock and waits for the interpreter; imports need both.
         importing.join()
         keep_one_blas_thread()
         reference = baselines(cluster, session, _data(cluster, prepared), last, told, say, training)
         result = _result(prepared, session, ended, reference, cluster.display)
         _keep(result, prepared.path)  # result known: a report may take a while, and be interrupted
-        result = with_report(result, reference, prepared.path, say)
-        if replay:
-            result = with_replay(result, prepared.path, say, training)
+        result = with_pages(result, reference, prepared.path, say, training if replay else None)
         _keep(result, prepared.path)
     except BaseException as error:
         # Also when interrupted: the parties' records lie there.
@@ -181,6 +179,36 @@ def run(
                 say(line)
         raise
     return result
+
+
+class _Importing:
+    """Imports the drawing code of reports in a thread, while this process waits for another.
+
+    It is joined before BLAS is limited: a search for libraries holds the linker's lock and waits for the
+    interpreter, and imports need both.
+    """
+
+    def __init__(self) -> None:
+        self._thread: Thread | None = None
+
+    def start(self) -> None:
+        """Start, unless it has started."""
+        if self._thread is None:
+            self._thread = Thread(target=import_page, daemon=True)
+            self._thread.start()
+
+    def join(self) -> None:
+        if self._thread is not None:
+            self._thread.join()
+
+    def beside(self, training: Training) -> Training:
+        """The same training, which imports meanwhile."""
+
+        def train(function: Callable[[], _T], /) -> _T:
+            self.start()
+            return training(function)
+
+        return train
 
 
 def _over(session: Session, sold: CuratorResult) -> Progress:

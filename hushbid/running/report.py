@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from hushbid.cluster.evaluation import Baselines
     from hushbid.results.run import RunResult
 
-__all__ = ["REPLAY", "REPORT", "import_page", "with_replay", "with_report", "write_report"]
+__all__ = ["REPLAY", "REPORT", "import_page", "with_pages", "with_replay", "with_report", "write_report"]
 
 REPORT: Final = "report.html"
 REPLAY: Final = "replay.html"
@@ -77,6 +78,30 @@ def _figures(
     """The figures alone: the parties' machines, some kilobytes a round, are freed before the page is made."""
     sources = open_sources(transcripts)
     return figures_of(sources, evaluation, None if wanted is None else own_rows(sources, wanted))
+
+
+def with_pages(
+    result: RunResult,
+    reference: Baselines,
+    directory: Path,
+    say: Callable[[str], object] | None,
+    replaying: Training | None,
+) -> RunResult:
+    """A run's result with its report and, if there is somewhere to make it, its replay.
+
+    Args:
+        replaying: Where the replay is made, meanwhile.
+    """
+    if replaying is None:
+        return with_report(result, reference, directory, say)
+    lines: list[str] = []  # said at the end: an interrupt ends the other process too
+    beside = ThreadPoolExecutor(max_workers=1)
+    page = beside.submit(with_replay, result, directory, lines.append, replaying)
+    result = replace(with_report(result, reference, directory, say), replay=page.result().replay)
+    if say is not None:
+        for line in lines:
+            say(line)
+    return result
 
 
 def with_report(

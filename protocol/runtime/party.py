@@ -308,14 +308,12 @@ def check_durability(session: Session, durability: Durability, *, listen: str | 
 
 
 def settle_process() -> None:
-    """Make the process one of a party: no core dump has its memory, and garbage is collected less often.
+    """Make the process one of a party: no core dump has its memory, and the collector skips what is imported.
 
-    A dump would have the party's key and rows. A party keeps thousands of messages and makes few cycles: at
-    the default thresholds, collections, which look at existing objects too, take some 5 % of its time.
+    A dump would have the party's key and rows.
     """
     platform.forbid_core_dumps()
     gc.freeze()
-    gc.set_threshold(20_000, 50, 100)
 
 
 def ensure_done(finish: Finish) -> None:

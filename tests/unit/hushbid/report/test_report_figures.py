@@ -246,7 +246,7 @@ def test_with_all_transcripts_nothing_is_missing_but_the_baselines(session: Reco
 
 
 def test_disputes_are_told_by_who_knows_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hushbid.consumer.numerics.matching", lambda *_: np.array([False]))
+    monkeypatch.setattr("hushbid.consumer.numerics.matching", lambda own, _: np.zeros(len(own), bool))
     found = record(tmp_path)
     for parties, why in (((CURATOR,), ""), ((CURATOR, CONSUMER), "the features are not those of the point")):
         figures = found.figures(*parties)
