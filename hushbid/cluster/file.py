@@ -506,9 +506,9 @@ def made_cluster(
     """
     try:
         values = plain(sections)
-    except TypeError:
+    except TypeError as error:
         raise ConfigError(
-            f"An argument of {of} is neither a number nor text, or a list of such.", advice="Correct it."
+            f"{of}: {error} is neither a number nor text, or a list of such.", advice="Correct it."
         ) from None
     if held:
         if others := next((each for each in settings if each.startswith(_OF_DATA)), None):

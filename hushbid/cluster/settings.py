@@ -40,18 +40,21 @@ def with_settings(values: Mapping[str, Any], settings: Settings) -> dict[str, An
     return changed
 
 
-def plain(value: Any) -> Any:
+def plain(value: Any, place: str = "") -> Any:
     """A value of Python or NumPy in the types that are read from a file.
 
+    Args:
+        place: Its name, for the error.
+
     Raises:
-        TypeError: No file has such a value.
+        TypeError: No file has such a value; the error holds the place of it.
     """
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, Mapping):
-        return {str(key): plain(each) for key, each in value.items()}
+        return {str(key): plain(each, f"{place}.{key}" if place else str(key)) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
+        return [plain(each, place) for each in value]
     if isinstance(value, str):
         return str.__str__(value)  # of a subclass, too
     if isinstance(value, Decimal) and value.is_nan():
@@ -62,7 +65,7 @@ def plain(value: Any) -> Any:
         return value
     if isinstance(value, int):
         return int(value)
-    raise TypeError
+    raise TypeError(place)
 
 
 def _parted(settings: Settings) -> Iterator[tuple[str, Any]]:

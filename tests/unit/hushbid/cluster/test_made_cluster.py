@@ -74,7 +74,7 @@ def test_a_value_of_numpy_is_python_s_wherever_it_stands() -> None:
     "value", [None, {1, 2}, np.ones(2), Path("x"), b"x", 1j, [None], {"a": None}], ids=repr
 )
 def test_what_no_file_can_hold_is_refused(value: Any) -> None:
-    with pytest.raises(ConfigError, match="An argument of the test is neither a number nor text"):
+    with pytest.raises(ConfigError, match=r"the test: session\.name(\.a)? is neither a number nor text"):
         made_cluster({**SECTIONS, "session": {"name": value}}, of="the test")
 
 
