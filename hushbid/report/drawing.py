@@ -18,7 +18,7 @@ from bokeh.models import LayoutDOM
 from hushbid.report.html import Html, data_script, element, fragment, own_file, packed_script
 from hushbid.report.style import DARK, LOOK
 
-__all__ = ["POLICY", "drawing", "page_style"]
+__all__ = ["POLICY", "drawing", "page_style", "program"]
 
 POLICY: Final = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; "
@@ -37,7 +37,7 @@ def drawing(plots: Mapping[str, LayoutDOM]) -> Html:
     return fragment(
         data_script("plots", {name: _document(plot) for name, plot in plots.items()}),
         data_script("dark", DARK),
-        _program(),
+        program(),
         element("script", own_file(_PACKAGE, "page.js")),
     )
 
@@ -65,6 +65,7 @@ def _document(plot: LayoutDOM) -> Any:
 
 
 @cache
-def _program() -> Html:
+def program() -> Html:
+    """Bokeh's program, compressed once in a process."""
     file = resources.files(bokeh) / "server" / "static" / "js" / "bokeh.min.js"
     return packed_script("program", file.read_bytes())

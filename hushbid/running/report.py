@@ -67,9 +67,12 @@ def write_report(
 
 
 def import_page() -> None:
-    """Import the drawing code of reports, which takes half a second, before there is one to write."""
+    """Import the drawing code of reports, which takes a third of a second, before there is one to write."""
     with suppress(ImportError, OSError, MemoryError):  # a failure is reported when the report is made
         import hushbid.report.page  # noqa: F401
+        from hushbid.report.drawing import program
+
+        program()
 
 
 def _figures(
