@@ -21,6 +21,7 @@ from hushbid.protocol.figures import Figures
 
 __all__ = [
     "ALIKE",
+    "BETTER",
     "EXPECTED_HOPELESS",
     "GOOD",
     "HOPELESS",
@@ -44,6 +45,11 @@ wanted.
 """
 HOPELESS: Final = 1.2
 """That ratio above which, with every stand-in, a uniform choice is better."""
+BETTER: Final = 0.95
+"""Ratio without weights below which a choice is better than a uniform one.
+
+Noise alone gives 1.0 to 1.2 among points like the seed set.
+"""
 EXPECTED_HOPELESS: Final = 1.0
 """Ratio of MMD² to that of a uniform choice, without weights, from which the rule of thumb of `hushbid plan`
 says hopeless.
@@ -164,16 +170,16 @@ class Rehearsal(Figures):
         return (
             self.word == "hopeless"
             and bool(self.staged)
-            and round(min(each.ratio_plain for each in self.staged), _DIGITS) < HOPELESS
+            and round(min(each.ratio_plain for each in self.staged), _DIGITS) < BETTER
         )
 
     @property
     def word(self) -> Word:
         """``good``: with `little` of what is wanted, `GOOD` of a uniform choice's MMD² or less, weighed.
 
-        ``hopeless``: `HOPELESS` times it or more with all stand-ins, and without weights too with those like
-        the seed set; or `EXPECTED_HOPELESS` by the rule of thumb where nothing could be played and D_v is
-        not `narrow`; or the kernel is `blind`.
+        ``hopeless``: `HOPELESS` times it or more with all stand-ins, and without weights no `BETTER` with
+        those like the seed set; or `EXPECTED_HOPELESS` by the rule of thumb where nothing could be played and
+        D_v is not `narrow`; or the kernel is `blind`.
         ``uncertain``: it depends on what owners have, or nothing shows whether the bounds are right
         (`unseen`).
         """
@@ -184,10 +190,10 @@ class Rehearsal(Figures):
             return "hopeless" if drowned and not self.narrow else "uncertain"
         if round(self.little, _DIGITS) <= GOOD:
             return "uncertain" if self.unseen else "good"
-        ratios = [each.ratio for each in self.staged]
-        # Among points that are easily told apart, weights scatter, so the ratios without them count too.
-        ratios += [each.ratio_plain for each in self.staged[3:]]
-        return "hopeless" if round(min(ratios), _DIGITS) >= HOPELESS else "uncertain"
+        # Among points that are easily told apart, weights scatter, so the ratio without them counts too.
+        told_apart = any(round(each.ratio_plain, _DIGITS) < BETTER for each in self.staged[3:])
+        worse = round(min(each.ratio for each in self.staged), _DIGITS) >= HOPELESS
+        return "hopeless" if worse and not told_apart else "uncertain"
 
     @property
     def meaning(self) -> str:

@@ -219,6 +219,18 @@ def test_verdicts(ratios: tuple[float, ...], verdict: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("plain", "verdict"), [(1.19, "hopeless"), (1.0, "hopeless"), (0.95, "hopeless"), (0.94, "uncertain")]
+)
+def test_points_like_the_seed_set_save_a_session_only_if_they_are_told_apart(
+    plain: float, verdict: str
+) -> None:
+    """Chosen by noise alone, they are as far as a uniform choice of them."""
+    staged = (*(Staged("some", 2.0, 1.0, 2.0, 1.0),) * 3, Staged("like the seed set", 2.0, 1.0, plain, 1.0))
+    found = Rehearsal(staged, 0.5)
+    assert (found.word, found.weights_alone) == (verdict, False)
+
+
 def test_what_is_too_little_or_too_much_is_refused() -> None:
     with pytest.raises(DataError, match="it takes 8 rows"):
         rehearse(session(1.0), curve(FEWEST - 1, 1), curve(40, 2))
