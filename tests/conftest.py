@@ -7,6 +7,7 @@ import gc
 import itertools
 import logging
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -41,6 +42,10 @@ settings.load_profile("dev")  # --hypothesis-profile comes later, and wins
 # of a wider scope, and for each test by `own_state`.
 _STATE = tempfile.TemporaryDirectory(prefix="hushbid-state-")
 os.environ["XDG_STATE_HOME"] = _STATE.name
+
+# What a script starts in the background ignores Ctrl-C, and so would all that tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
