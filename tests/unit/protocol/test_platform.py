@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import fcntl
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -26,11 +27,13 @@ ATTRIBUTES = {
     "O_NONBLOCK", "O_TEMPORARY", "SIGHUP", "SIGKILL", "SIGUSR1", "SIGUSR2",
 }  # fmt: skip
 """Of `os` and `signal`; `open` besides, as what it opens is text on Windows."""
+NAMED = re.compile(rf"\b(?:os|signal|{'|'.join(MODULES)})\b")
+"""What a source that asks has in it; few have, and parsing all takes a second."""
 
 
 def asked_of_the_system(source: str) -> set[str]:
-    found = set()
-    for node in ast.walk(ast.parse(source)):
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)) if NAMED.search(source) else ():
         match node:
             case ast.Import(names=names):
                 found |= {name.name for name in names} & MODULES

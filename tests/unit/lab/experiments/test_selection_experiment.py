@@ -20,11 +20,11 @@ from tests.conftest import ROOT
 
 @pytest.fixture(scope="module")
 def rows() -> list[SelectionRow]:
-    return selection("digits", None, epsilons=[1.0, 100.0], points=[20, 100], seeds=[0, 1])
+    return selection("digits", None, epsilons=[1.0, 100.0], points=[5, 60], seeds=[0, 1])
 
 
 def test_there_is_a_row_for_each_number_of_points_and_epsilon(rows: list[SelectionRow]) -> None:
-    assert [(row.points, row.epsilon) for row in rows] == [(20, 1.0), (20, 100.0), (100, 1.0), (100, 100.0)]
+    assert [(row.points, row.epsilon) for row in rows] == [(5, 1.0), (5, 100.0), (60, 1.0), (60, 100.0)]
 
 
 def test_a_row_states_what_the_accountant_says_of_its_noise(rows: list[SelectionRow]) -> None:
@@ -42,13 +42,13 @@ def test_a_row_has_the_mean_of_its_seeds(rows: list[SelectionRow]) -> None:
 
 
 def test_a_selection_under_a_generous_budget_is_far_better_than_chance(rows: list[SelectionRow]) -> None:
-    """At p = 100: the non-private greedy choice has about 0.026, uniform sampling about 0.07."""
+    """At p = 60, with weights: it has about 0.007, uniform sampling about 0.06."""
     generous = rows[-1]
     assert generous.mmd2 < 0.6 * generous.mmd2_uniform
 
 
 def test_the_same_seeds_give_the_same_figures(rows: list[SelectionRow]) -> None:
-    (again,) = selection("digits", None, epsilons=[1.0], points=[20], seeds=[0, 1])
+    (again,) = selection("digits", None, epsilons=[1.0], points=[5], seeds=[0, 1])
     assert replace(again, wall_seconds=0.0) == replace(rows[0], wall_seconds=0.0)
 
 

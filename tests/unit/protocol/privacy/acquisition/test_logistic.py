@@ -504,14 +504,14 @@ def answer(bench: CuratorBench, owner: str, features: npt.NDArray[np.int16], fre
 
 
 def test_three_thousand_owners_are_not_all_asked_and_the_choice_is_greedy() -> None:
-    bench, greedy = market(owners=3000, rounds=15, points=3, seed=6)
+    bench, greedy = market(owners=3000, rounds=8, points=3, seed=6)
     assert bench.machine.phase == "delivering"
     asked = [sum(isinstance(m, Ask) for m in bench.inbox[owner]) for owner in bench.machine.owners]
     assert bench.chosen == greedy
     assert not bench.machine.ledger.absences
-    assert 0 < sum(count > 0 for count in asked) < 1500
+    assert 0 < sum(count > 0 for count in asked) < 800
     assert sum(asked) == bench.machine.ledger.points_accessed <= 1.2 * bench.rule.expected_points
     # Nobody is left out of a round because of its rank.
     assert all(
-        sum(isinstance(m, Broadcast) for m in bench.inbox[owner]) == 15 for owner in bench.machine.owners
+        sum(isinstance(m, Broadcast) for m in bench.inbox[owner]) == 8 for owner in bench.machine.owners
     )

@@ -89,7 +89,9 @@ def test_a_given_scale_may_not_cost_more_than_a_given_epsilon() -> None:
         build(SUMMARY, epsilon=1.0, scale=0.9 * needed)
 
 
-@pytest.mark.parametrize(("counts", "epsilon"), [(200, 0.1), (1_000_000, 1.0)])
+@pytest.mark.parametrize(
+    ("counts", "epsilon"), [(200, 0.1), (10_000, 1.0), pytest.param(1_000_000, 1.0, marks=pytest.mark.slow)]
+)
 def test_many_counts_are_calibrated_as_gaussian_noise_nearly_would_be(counts: int, epsilon: float) -> None:
     """The limit of many randomised responses is a Gaussian mechanism; the accountant is within 1 % of it."""
     each = count_epsilon(epsilon, DELTA, counts)
