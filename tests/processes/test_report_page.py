@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,8 @@ def browser() -> Iterator[webdriver.Chrome]:
     # In a container there is no sandbox of its own to be had, nor much shared memory.
     for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
         options.add_argument(flag)
+    # An arrow that moves is drawn sixty times a second by the processor, as long as a page is open.
+    options.add_argument("--force-prefers-reduced-motion")
     options.add_argument("--window-size=1200,1000")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     # The driver that is here: without its path selenium would look for one on the network.
@@ -75,18 +78,32 @@ def browser() -> Iterator[webdriver.Chrome]:
         driver.quit()
 
 
-@pytest.fixture(scope="module")
-def opened(browser: webdriver.Chrome, run: dict[str, Any]) -> webdriver.Chrome:
-    """The browser with the run's report, drawn."""
-    open_page(browser, Path(run["report"]))
-    return browser
-
-
 def open_page(browser: webdriver.Chrome, page: Path) -> None:
     browser.get(page.as_uri())
     WebDriverWait(browser, PATIENCE).until(
         lambda driver: driver.execute_script("return document.documentElement.dataset.drawn")
     )
+
+
+def look_at(browser: webdriver.Chrome, page: Path) -> None:
+    """Show a page to a test that only reads it: what such a test has left there is not loaded again."""
+    if browser.execute_script("return window.onlyRead") != page.as_uri():
+        open_page(browser, page)
+        browser.execute_script("window.onlyRead = arguments[0]", page.as_uri())
+
+
+def take(browser: webdriver.Chrome, page: Path) -> None:
+    """Show a page to a test that changes it: the next one will load it."""
+    look_at(browser, page)
+    browser.execute_script("delete window.onlyRead")
+
+
+@contextmanager
+def borrow(browser: webdriver.Chrome, page: Path) -> Iterator[None]:
+    """Show a page to a test that sees to it that it is as before; if it fails, the next will load it."""
+    take(browser, page)
+    yield
+    browser.execute_script("window.onlyRead = arguments[0]", page.as_uri())
 
 
 def log(browser: webdriver.Chrome, kind: str = "browser") -> list[dict[str, Any]]:
@@ -103,19 +120,15 @@ def embedded(browser: webdriver.Chrome) -> dict[str, Any]:
     return found
 
 
-def test_the_console_has_nothing_to_say(opened: webdriver.Chrome) -> None:
-    assert log(opened) == []
-
-
-def test_a_fault_would_be_noticed(browser: webdriver.Chrome, tmp_path: Path) -> None:
-    page = tmp_path / "fault.html"
-    page.write_text("<!DOCTYPE html><title>x</title><script>null.x</script>")
-    browser.get(page.as_uri())
-    assert any("null" in entry["message"] for entry in log(browser))
+def test_the_console_has_nothing_to_say(browser: webdriver.Chrome, run: dict[str, Any]) -> None:
+    browser.get("about:blank")
+    log(browser)
+    look_at(browser, Path(run["report"]))
+    assert log(browser) == []
 
 
 def test_every_plot_is_drawn(browser: webdriver.Chrome, run: dict[str, Any]) -> None:
-    open_page(browser, Path(run["report"]))
+    look_at(browser, Path(run["report"]))
     drawn: dict[str, dict[str, int]] = browser.execute_script(
         DEEP
         + """
@@ -141,7 +154,7 @@ def test_every_plot_is_drawn(browser: webdriver.Chrome, run: dict[str, Any]) -> 
 
 
 def test_no_button_uploads_anything(browser: webdriver.Chrome, run: dict[str, Any]) -> None:
-    open_page(browser, Path(run["report"]))
+    look_at(browser, Path(run["report"]))
     bars: list[list[str]] = browser.execute_script(
         DEEP
         + """
@@ -155,66 +168,8 @@ def test_no_button_uploads_anything(browser: webdriver.Chrome, run: dict[str, An
     assert links == 0
 
 
-@pytest.mark.parametrize("width", [1200, 420])
-def test_the_toolbar_covers_no_plot(browser: webdriver.Chrome, run: dict[str, Any], width: int) -> None:
-    before = browser.get_window_size()
-    try:
-        browser.set_window_size(width, 1000)
-        open_page(browser, Path(run["report"]))
-        overlaps: list[float] = browser.execute_script(
-            DEEP
-            + """
-            const edge = (element, side) => element.getBoundingClientRect()[side];
-            return Array.from(document.querySelectorAll(".plot"), (plot) => {
-                const bars = deep(plot, ".bk-Toolbar"), frames = deep(plot, ".bk-CartesianFrame");
-                const legends = deep(plot, ".bk-Legend").filter((legend) => legend.clientHeight);
-                return Math.max(...bars.map((bar, place) => edge(bar, "bottom")
-                    - Math.min(...[frames[place], ...legends].map((below) => edge(below, "top")))));
-            });
-            """
-        )
-    finally:
-        browser.set_window_size(before["width"], before["height"])
-    assert len(overlaps) == len(PLOTS)
-    assert max(overlaps) <= 0
-
-
-def test_plots_keep_their_height_when_the_window_changes(
-    browser: webdriver.Chrome, run: dict[str, Any]
-) -> None:
-    open_page(browser, Path(run["report"]))
-    before = heights(browser)
-    size = browser.get_window_size()
-    try:
-        browser.set_window_size(900, 800)
-        WebDriverWait(browser, PATIENCE).until(
-            lambda driver: driver.execute_script(
-                DEEP + "return Array.from(document.querySelectorAll('.plot'))"
-                ".every((plot) => Math.abs(view(plot).bbox.width - plot.clientWidth) < 1)"
-            )
-        )
-        after = heights(browser)
-    finally:
-        browser.set_window_size(size["width"], size["height"])
-    assert after == before
-    assert all(box == plot > 100 for box, plot in after.values())
-
-
-def heights(browser: webdriver.Chrome) -> dict[str, tuple[int, int]]:
-    """For each plot, the height of its place in the page, and of its drawing."""
-    found: dict[str, list[int]] = browser.execute_script(
-        DEEP
-        + """
-        const height = (element) => Math.round(element.getBoundingClientRect().height);
-        return Object.fromEntries(Array.from(document.querySelectorAll(".plot"), (plot) =>
-            [plot.id, [height(plot), height(drawings(plot)[0])]]));
-        """
-    )
-    return {name: (box, plot) for name, (box, plot) in found.items()}
-
-
 def test_a_cell_of_the_map_says_what_it_means(browser: webdriver.Chrome, run: dict[str, Any]) -> None:
-    open_page(browser, Path(run["report"]))
+    look_at(browser, Path(run["report"]))
     texts: list[list[str]] = browser.execute_script(
         DEEP
         + """
@@ -252,19 +207,121 @@ def button(browser: webdriver.Chrome, name: str) -> WebElement:
 
 
 def test_the_pointer_is_told_the_values_that_it_is_at(browser: webdriver.Chrome, run: dict[str, Any]) -> None:
-    open_page(browser, Path(run["report"]))
-    for plot, words in (
-        ("quality", ("points", "this session", "greedy, nothing private")),
-        ("gains", ()),
-        ("map", ("owner", "round", "point")),
-    ):
-        place = browser.find_element("id", f"plot-{plot}")
-        browser.execute_script("arguments[0].scrollIntoView({ block: 'center' })", place)
-        ActionChains(browser).move_to_element(place).perform()
-        for word in words:
-            until(browser, lambda word=word: word in browser.execute_script(DEEP + TOLD))  # type: ignore[misc]
-    ActionChains(browser).move_to_element(browser.find_element("tag name", "footer")).perform()
-    until(browser, lambda: browser.execute_script(DEEP + TOLD) == "")
+    with borrow(browser, Path(run["report"])):
+        for plot, words in (
+            ("quality", ("points", "this session", "greedy, nothing private")),
+            ("gains", ()),
+            ("map", ("owner", "round", "point")),
+        ):
+            place = browser.find_element("id", f"plot-{plot}")
+            browser.execute_script("arguments[0].scrollIntoView({ block: 'center' })", place)
+            ActionChains(browser).move_to_element(place).perform()
+            for word in words:
+                until(browser, lambda word=word: word in browser.execute_script(DEEP + TOLD))  # type: ignore[misc]
+        ActionChains(browser).move_to_element(browser.find_element("tag name", "footer")).perform()
+        until(browser, lambda: browser.execute_script(DEEP + TOLD) == "")
+
+
+def test_a_click_on_the_legend_hides_a_line_and_shows_it_again(
+    browser: webdriver.Chrome, run: dict[str, Any]
+) -> None:
+    with borrow(browser, Path(run["report"])):
+        lines = f"return deep(drawings(plot)[0], 'path').filter(seen(['{rgb(MUTED)}'])).length"
+        before = quality(browser, lines)
+        for left in (before - 1, before):
+            ActionChains(browser).click(quality(browser, "return deep(plot, '.bk-item')[0]")).perform()
+            until(browser, lambda left=left: quality(browser, lines) == left)  # type: ignore[misc]
+
+
+def test_a_plot_is_zoomed_into_and_reset(browser: webdriver.Chrome, run: dict[str, Any]) -> None:
+    with borrow(browser, Path(run["report"])):
+        before = quality(browser, TICKS)
+        place = browser.find_element("id", "plot-quality")
+        drag = ActionChains(browser).move_to_element_with_offset(place, -60, -30).click_and_hold()
+        drag.move_by_offset(60, 40).move_by_offset(60, 40).release().perform()
+        until(browser, lambda: quality(browser, TICKS) != before)
+        ActionChains(browser).click(button(browser, "Reset")).perform()
+        until(browser, lambda: quality(browser, TICKS) == before)
+
+
+def test_plots_keep_their_height_when_the_window_changes(
+    browser: webdriver.Chrome, run: dict[str, Any]
+) -> None:
+    with borrow(browser, Path(run["report"])):
+        before = heights(browser)
+        size = browser.get_window_size()
+        try:
+            browser.set_window_size(900, 800)
+            after = heights(browser)
+        finally:
+            browser.set_window_size(size["width"], size["height"])
+        assert after == before
+        assert all(box == plot > 100 for box, plot in after.values())
+        assert heights(browser) == before
+
+
+def heights(browser: webdriver.Chrome) -> dict[str, tuple[int, int]]:
+    """For each plot, as wide as the window lets it be: the height of its place, and of its drawing."""
+    until(
+        browser,
+        lambda: browser.execute_script(
+            DEEP + "return Array.from(document.querySelectorAll('.plot'))"
+            ".every((plot) => Math.abs(view(plot).bbox.width - plot.clientWidth) < 1)"
+        ),
+    )
+    found: dict[str, list[int]] = browser.execute_script(
+        DEEP
+        + """
+        const height = (element) => Math.round(element.getBoundingClientRect().height);
+        return Object.fromEntries(Array.from(document.querySelectorAll(".plot"), (plot) =>
+            [plot.id, [height(plot), height(drawings(plot)[0])]]));
+        """
+    )
+    return {name: (box, plot) for name, (box, plot) in found.items()}
+
+
+def test_a_plot_is_saved_as_a_picture_of_itself(browser: webdriver.Chrome, run: dict[str, Any]) -> None:
+    take(browser, Path(run["report"]))
+    browser.execute_script(
+        """
+        URL.createObjectURL = (blob) => {
+            blob.text().then((text) => { window.saved = [blob.type, text]; });
+            return "#";
+        };
+        HTMLAnchorElement.prototype.dispatchEvent = () => true;
+        """
+    )
+    ActionChains(browser).click(button(browser, "Save as SVG")).perform()
+    until(browser, lambda: bool(browser.execute_script("return window.saved")))
+    kind, text = browser.execute_script("return window.saved")
+    assert kind.startswith("image/svg")
+    assert text.startswith("<svg")
+    assert "this session" in text
+    assert "MMD² against the validation set" in text
+
+
+@pytest.mark.parametrize("width", [1200, 420])
+def test_the_toolbar_covers_no_plot(browser: webdriver.Chrome, run: dict[str, Any], width: int) -> None:
+    before = browser.get_window_size()
+    try:
+        browser.set_window_size(width, 1000)
+        open_page(browser, Path(run["report"]))
+        overlaps: list[float] = browser.execute_script(
+            DEEP
+            + """
+            const edge = (element, side) => element.getBoundingClientRect()[side];
+            return Array.from(document.querySelectorAll(".plot"), (plot) => {
+                const bars = deep(plot, ".bk-Toolbar"), frames = deep(plot, ".bk-CartesianFrame");
+                const legends = deep(plot, ".bk-Legend").filter((legend) => legend.clientHeight);
+                return Math.max(...bars.map((bar, place) => edge(bar, "bottom")
+                    - Math.min(...[frames[place], ...legends].map((below) => edge(below, "top")))));
+            });
+            """
+        )
+    finally:
+        browser.set_window_size(before["width"], before["height"])
+    assert len(overlaps) == len(PLOTS)
+    assert max(overlaps) <= 0
 
 
 def test_markup_in_a_name_is_told_as_it_stands(browser: webdriver.Chrome, tmp_path: Path) -> None:
@@ -284,46 +341,11 @@ def test_markup_in_a_name_is_told_as_it_stands(browser: webdriver.Chrome, tmp_pa
     assert log(browser) == []
 
 
-def test_a_click_on_the_legend_hides_a_line_and_shows_it_again(
-    browser: webdriver.Chrome, run: dict[str, Any]
-) -> None:
-    open_page(browser, Path(run["report"]))
-    lines = f"return deep(drawings(plot)[0], 'path').filter(seen(['{rgb(MUTED)}'])).length"
-    before = quality(browser, lines)
-    for left in (before - 1, before):
-        ActionChains(browser).click(quality(browser, "return deep(plot, '.bk-item')[0]")).perform()
-        until(browser, lambda left=left: quality(browser, lines) == left)  # type: ignore[misc]
-
-
-def test_a_plot_is_zoomed_into_and_reset(browser: webdriver.Chrome, run: dict[str, Any]) -> None:
-    open_page(browser, Path(run["report"]))
-    before = quality(browser, TICKS)
-    place = browser.find_element("id", "plot-quality")
-    drag = ActionChains(browser).move_to_element_with_offset(place, -60, -30).click_and_hold()
-    drag.move_by_offset(60, 40).move_by_offset(60, 40).release().perform()
-    until(browser, lambda: quality(browser, TICKS) != before)
-    ActionChains(browser).click(button(browser, "Reset")).perform()
-    until(browser, lambda: quality(browser, TICKS) == before)
-
-
-def test_a_plot_is_saved_as_a_picture_of_itself(browser: webdriver.Chrome, run: dict[str, Any]) -> None:
-    open_page(browser, Path(run["report"]))
-    browser.execute_script(
-        """
-        URL.createObjectURL = (blob) => {
-            blob.text().then((text) => { window.saved = [blob.type, text]; });
-            return "#";
-        };
-        HTMLAnchorElement.prototype.dispatchEvent = () => true;
-        """
-    )
-    ActionChains(browser).click(button(browser, "Save as SVG")).perform()
-    until(browser, lambda: bool(browser.execute_script("return window.saved")))
-    kind, text = browser.execute_script("return window.saved")
-    assert kind.startswith("image/svg")
-    assert text.startswith("<svg")
-    assert "this session" in text
-    assert "MMD² against the validation set" in text
+def test_a_fault_would_be_noticed(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    page = tmp_path / "fault.html"
+    page.write_text("<!DOCTYPE html><title>x</title><script>null.x</script>")
+    browser.get(page.as_uri())
+    assert any("null" in entry["message"] for entry in log(browser))
 
 
 def test_a_browser_that_cannot_draw_says_so(
@@ -339,8 +361,9 @@ def test_a_browser_that_cannot_draw_says_so(
 
 
 def test_nothing_is_fetched(browser: webdriver.Chrome, run: dict[str, Any]) -> None:
+    browser.get("about:blank")
     log(browser, "performance")
-    open_page(browser, Path(run["report"]))
+    look_at(browser, Path(run["report"]))
     sent = [
         message["params"]["request"]["url"]
         for entry in log(browser, "performance")
@@ -350,7 +373,7 @@ def test_nothing_is_fetched(browser: webdriver.Chrome, run: dict[str, Any]) -> N
 
 
 def test_its_figures_are_those_of_the_result(browser: webdriver.Chrome, run: dict[str, Any]) -> None:
-    open_page(browser, Path(run["report"]))
+    look_at(browser, Path(run["report"]))
     figures = embedded(browser)
     assert figures["session"]["bought"] == run["points_delivered"] == 60
     assert figures["rounds"]["run"] == run["rounds"]
@@ -370,14 +393,14 @@ def test_its_figures_are_those_that_the_verb_prints(
     evaluation, page = Path(run["directory"]) / "evaluation.json", tmp_path / "page.html"
     told = [run["transcripts"][party] for party in (CURATOR, CONSUMER)]
     printed = hushbid("report", *told, "--evaluation", evaluation, "--output", page)
-    open_page(browser, page)
-    assert embedded(browser) == printed["figures"]
     assert page.read_bytes() == Path(run["report"]).read_bytes()
+    look_at(browser, Path(run["report"]))
+    assert embedded(browser) == printed["figures"]
 
 
 def test_it_is_small_and_prints(browser: webdriver.Chrome, run: dict[str, Any]) -> None:
     assert Path(run["report"]).stat().st_size < BYTES
-    open_page(browser, Path(run["report"]))
+    take(browser, Path(run["report"]))
     printed = base64.b64decode(browser.print_page())
     assert printed.startswith(b"%PDF-")
     assert 3 <= len(re.findall(rb"/Type\s*/Page\b", printed)) <= 15

@@ -153,5 +153,5 @@ def _bought(place: Path, sections: dict[str, Any], validation: str) -> Bought:
     }
     path = place / "cluster.toml"
     path.write_text(tomli_w.dumps(fixed | sections))
-    result = simulate(open_cluster(path), record=place / "record")
+    result = simulate(open_cluster(path), record=place / "record", report=False)
     return Bought(dict(result.transcripts), place / validation, place / "record")
