@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,13 +14,13 @@ from hushbid.replay.facts import Cloud, Facts, PointPicture, ScoreCourse
 from hushbid.replay.merging import facts_of, recording_of
 from hushbid.replay.page import page_of
 from hushbid.simulation.simulator import Crash
-from tests.processes.test_replay_page import VIEWS, click, emulate, press, show, text, written
+from tests.processes.test_replay_page import VIEWS, click, emulate, emulating, press, show, text, written
 from tests.processes.test_report_page import browser, log, pytestmark
 from tests.processes.test_report_pictures_page import CONTRAST, READ, SMALLEST
 from tests.support.replay_sessions import recorded_with
 from tests.unit.hushbid.report.test_report_page import HOSTILE
 
-__all__ = ["browser", "pytestmark"]
+__all__ = ["browser", "emulating", "pytestmark"]
 
 ROUNDS, BATCH = 6, 2
 GRAPHICS = 3.0
@@ -71,11 +70,9 @@ def page(facts: Facts, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def opened(browser: webdriver.Chrome, page: Path) -> Iterator[webdriver.Chrome]:
+def opened(browser: webdriver.Chrome, page: Path) -> webdriver.Chrome:
     show(browser, page)
-    yield browser
-    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    return browser
 
 
 def points(facts: Facts) -> PointPicture:
@@ -91,22 +88,33 @@ def test_points_are_there_from_their_step_on_and_those_of_the_round_are_lit(
 ) -> None:
     found = points(facts)
     moments = [0, *range(1, len(facts.steps.round) + 1)]
-    for played in moments:
+    # In the page: six calls for each moment cost more than the moment.
+    told: list[tuple[list[int], list[int], str]] = opened.execute_script(
+        f"""
+        const dots = (...given) => (function () {{ {DOTS} }})(...given);
+        const lit = (...given) => (function () {{ {LIT} }})(...given);
+        return Array.from({{ length: arguments[0] }}, () => {{
+          const shown = ["offered", "bought", "wanted"].map((kind) => dots("points", kind));
+          const found = [shown, lit("points"), document.getElementById("points").textContent];
+          document.getElementById("forward").click();
+          return found;
+        }});
+        """,
+        len(moments),
+    )
+    for played, (dots, shining, words) in zip(moments, told, strict=True):
         shown = [sum(at < played for at in cloud.at) for cloud in (found.offered, found.bought)]
         number = facts.steps.round[played - 1] if played else 0
         lit = [
             sum(at < played and own == number for at, own in zip(cloud.at, cloud.round, strict=True))
             for cloud in (found.offered, found.bought)
         ]
-        assert [opened.execute_script(DOTS, "points", kind) for kind in ("offered", "bought")] == shown
-        assert opened.execute_script(LIT, "points") == lit
-        assert opened.execute_script(DOTS, "points", "wanted") == 4
-        words = text(opened, "points")
+        assert dots == [*shown, 4]
+        assert shining == lit
         for said, count in zip(("offered so far", "bought so far"), shown, strict=True):
             assert f"{said}: {count}" in words
         for said, count in zip(("offered in this round", "bought in this round"), lit, strict=True):
             assert f"{said}: {count}" in words
-        opened.execute_script("document.getElementById('forward').click()")
     assert max(len(found.bought.at), len(found.offered.at)) == len(found.offered.at) > 12
     assert log(opened) == []
 
@@ -249,18 +257,18 @@ def test_a_crash_is_the_first_difference_and_is_gone_to(browser: webdriver.Chrom
 
 
 @pytest.mark.parametrize(("width", "scheme"), VIEWS)
-def test_pictures_are_readable(opened: webdriver.Chrome, page: Path, width: int, scheme: str) -> None:
-    emulate(opened, width, prefers_color_scheme=scheme)
-    show(opened, page, "#round=4&message=8")
-    assert opened.execute_script("return document.documentElement.scrollWidth") <= width
-    texts: list[tuple[str, float, float]] = opened.execute_script(READ)
+def test_pictures_are_readable(emulating: webdriver.Chrome, page: Path, width: int, scheme: str) -> None:
+    emulate(emulating, width, prefers_color_scheme=scheme)
+    show(emulating, page, "#round=4&message=8")
+    assert emulating.execute_script("return document.documentElement.scrollWidth") <= width
+    texts: list[tuple[str, float, float]] = emulating.execute_script(READ)
     assert any("offered so far" in each[0] for each in texts)
     assert [each for each in texts if each[1] < CONTRAST] == []
     assert [each for each in texts if each[2] < SMALLEST] == []
-    strokes: list[float] = opened.execute_script(STROKES)
+    strokes: list[float] = emulating.execute_script(STROKES)
     assert len(strokes) == 8
     assert min(strokes) >= GRAPHICS
-    assert log(opened) == []
+    assert log(emulating) == []
 
 
 def test_markup_in_sentences_is_text(browser: webdriver.Chrome, facts: Facts, tmp_path: Path) -> None:

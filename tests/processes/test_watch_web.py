@@ -28,14 +28,19 @@ def watch(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """`hushbid status --watch --web` of a run that does not exist yet."""
     command = [sys.executable, "-m", "hushbid", "status", "--watch", "--web", "--json"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HUSHBID_")}
-    process = subprocess.Popen(
-        [*command, str(tmp_path)],
-        cwd=ROOT,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    # A process whose starter ignores Ctrl-C ignores it too, as those do that a shell starts with `&`.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = subprocess.Popen(
+            [*command, str(tmp_path)],
+            cwd=ROOT,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
     try:
         yield process
     finally:
