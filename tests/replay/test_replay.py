@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import subprocess
-import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 import tomli_w
+from typer.testing import CliRunner, Result
 
+from hushbid.cli.app import app
 from hushbid.cluster.file import open_cluster
 from hushbid.lab.bench.random_cluster import write_cluster
 from hushbid.protocol.errors import ConfigError, DataError, ReplayDivergence, TranscriptDamaged
@@ -25,7 +25,6 @@ from hushbid.protocol.wire.values import Item
 from hushbid.running.simulate import simulate
 from hushbid.transcripts.replay import replayed
 from hushbid.transcripts.replay_view import replay_all
-from tests.conftest import ROOT
 from tests.support.transcripts import read_transcript
 
 OWNERS = ("owner-0", "owner-1")
@@ -65,17 +64,15 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
             settings = PRIVATE if release != "exact" else {"mechanism": "exact"}
             mechanism = settings | {"mechanism": release} | OWN_KEYS.get(release, {})
             file = cluster_file(place, rule, mechanism, depth)
-            simulate(open_cluster(file), record=place / "transcripts")
+            simulate(open_cluster(file), record=place / "transcripts", report=False)
             made[key] = place / "transcripts"
         return made[key]
 
     return record
 
 
-def run_hushbid(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "hushbid", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+def run_hushbid(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments)
 
 
 def transcript(directory: Path, party: str) -> Path:
@@ -122,10 +119,10 @@ def test_a_directory_stands_for_the_transcripts_that_it_has(
     recorded: Callable[..., Path], tmp_path: Path, verb: str
 ) -> None:
     done = run_hushbid("transcript", verb, str(recorded()), "--json")
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     assert len(json.loads(done.stdout)["transcripts"]) == len(PARTIES)
     empty = run_hushbid("transcript", verb, str(tmp_path))
-    assert empty.returncode == 4
+    assert empty.exit_code == 4
     assert "has no transcript" in empty.stderr
 
 
@@ -425,11 +422,11 @@ def test_the_verb_ends_with_0_where_all_is_identical_and_with_1_where_it_is_not(
 ) -> None:
     files = [str(transcript(recorded(), party)) for party in PARTIES]
     good = run_hushbid("transcript", "replay", *files, "--json")
-    assert good.returncode == 0
+    assert good.exit_code == 0
     told = json.loads(good.stdout)
     assert told["identical"] is True
     assert [entry["party"] for entry in told["transcripts"]] == list(PARTIES)
     copy = forged(Path(files[0]), tmp_path, lambda _number, _kind, _fields: None)
     bad = run_hushbid("transcript", "replay", str(copy), "--json")
-    assert bad.returncode == 1
+    assert bad.exit_code == 1
     assert json.loads(bad.stdout)["error"]["kind"] == "ReplayDivergence"

@@ -89,6 +89,14 @@ def page(table: Bought) -> str:
     return page_of(figures(table))
 
 
+@pytest.fixture(scope="module")
+def sheets(images: Bought) -> tuple[Pictures, str]:
+    """The content of the pictures of images, and the page."""
+    made = figures(images, IMAGE)
+    assert made.pictures is not None
+    return made.pictures, page_of(made)
+
+
 def report(*arguments: object) -> int:
     with pytest.raises(SystemExit) as ending:
         app(["report", *map(str, arguments)], standalone_mode=False)
@@ -158,7 +166,7 @@ def test_of_many_columns_those_that_differ_most_are_drawn(
 
 def test_the_map_is_that_of_the_kernel_s_largest_eigenvectors(images: Bought) -> None:
     """Centred kernel values by hand; each axis may be the other way round."""
-    found = drawn(images)[0].map
+    found = pictures(images).map
     assert found is not None
     with np.load(images.validation) as file:
         points = np.concatenate([file["features"], images.delivered()["features"]]) / 40.0
@@ -254,10 +262,8 @@ def test_no_weights_but_those_of_the_points_are_shown(
     assert why in found.no_weights
 
 
-def test_images_on_the_page_are_the_rows_by_round(images: Bought) -> None:
-    made = figures(images, IMAGE)
-    found, page = made.pictures, page_of(made)
-    assert found is not None
+def test_images_on_the_page_are_the_rows_by_round(images: Bought, sheets: tuple[Pictures, str]) -> None:
+    found, page = sheets
     shown = np.array([pixels(text) for text in re.findall(r'<img src="data:image/png;base64,([^"]+)"', page)])
     delivered = images.delivered()
     with np.load(images.validation) as file:
@@ -300,9 +306,8 @@ def test_names_of_columns_stay_text(page: str) -> None:
     assert Elements(page).seen["b"] == 0
 
 
-def test_the_same_files_give_the_same_bytes(images: Bought) -> None:
-    first, second = (page_of(figures(images, IMAGE)) for _ in range(2))
-    assert first == second
+def test_the_same_files_give_the_same_bytes(images: Bought, sheets: tuple[Pictures, str]) -> None:
+    assert page_of(figures(images, IMAGE)) == sheets[1]
 
 
 def test_the_verb_draws_them(
