@@ -303,11 +303,13 @@ def test_a_narrow_page_puts_owners_on_one_line(emulating: webdriver.Chrome, page
 
 
 def test_nothing_moves_for_who_wants_no_motion(emulating: webdriver.Chrome, page: Path) -> None:
-    moving = "return getComputedStyle(document.querySelector('.step.now .arrow')).animationName"
+    arrow = "const arrow = getComputedStyle(document.querySelector('.step.now .arrow'));"
+    moving = f"{arrow} return arrow.animationName"
     for wanted, name in (("no-preference", "run"), ("reduce", "none")):
         emulate(emulating, 1400, prefers_reduced_motion=wanted)
         show(emulating, page, "#round=2")
         assert emulating.execute_script(moving) == name
+        assert emulating.execute_script(f"{arrow} return arrow.animationIterationCount") != "infinite"
 
 
 # -- what it must not do ------------------------------------------------------------------------------------
