@@ -30,30 +30,7 @@ from hushbid.running import fork_server
 __all__ = ["ForkedProcess", "PartyProcess", "ran"]
 
 _FORKS: Final = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(
-    [
-        "hushbid.consumer.cli",
-        "hushbid.consumer.party",
-        "hushbid.consumer.process",
-        "hushbid.curator.cli",
-        "hushbid.curator.party",
-        "hushbid.curator.process",
-        "hushbid.owner.cli",
-        "hushbid.owner.party",
-        "hushbid.owner.process",
-        "hushbid.cli.app",
-        "hushbid.cli.consumer",
-        "hushbid.cli.parties",
-        "hushbid.cli.run",
-        "hushbid.running.launcher",
-        "hushbid.report.page",
-        # Imported where they are needed, and seconds long: for sketches, and for the demonstration's model.
-        "dp_accounting",
-        "sklearn.datasets",
-        "sklearn.linear_model",
-        "tests.processes.frozen",
-    ]
-)
+_FORKS.set_forkserver_preload(["tests.processes.frozen"])
 _NEW_NETWORK: Final = 0x40000000
 """CLONE_NEWNET, for setns(2)."""
 _SHORTLY: Final = 0.005

@@ -29,9 +29,9 @@ from hushbid.protocol.wire.values import Item, Value, pack_value, unpack_value
 from hushbid.transcripts import export as export_module
 from hushbid.transcripts.export import Exported, ExportFormat, export, export_lines
 from tests.docs.pages import Page, names_in
+from tests.support.transcript_values import STEP_LISTS
 from tests.support.transcripts import (
     HEADER,
-    STEP_LISTS,
     STEPS,
     Step,
     read_transcript,

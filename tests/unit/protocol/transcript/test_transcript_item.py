@@ -14,7 +14,8 @@ from hypothesis import given
 from hushbid.protocol.errors import LocalProtocolError
 from hushbid.protocol.wire.arrays import pack_array
 from hushbid.protocol.wire.values import Value, pack_value, unpack_value
-from tests.support.transcripts import VALUES, same
+from tests.support.transcript_values import VALUES
+from tests.support.transcripts import same
 
 
 class Colour(enum.StrEnum):

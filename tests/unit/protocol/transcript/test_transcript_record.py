@@ -14,9 +14,9 @@ from hushbid.protocol.errors import LocalProtocolError, TranscriptDamaged
 from hushbid.protocol.transcript.record import SALT_BYTES, encode_record
 from hushbid.protocol.wire.values import Item, Value, pack_value
 from tests.support.examples import examples
+from tests.support.transcript_values import STEP_LISTS
 from tests.support.transcripts import (
     HEADER,
-    STEP_LISTS,
     STEPS,
     Step,
     Transcript,

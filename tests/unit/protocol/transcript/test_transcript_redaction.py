@@ -18,9 +18,9 @@ from hushbid.protocol.transcript.redaction import Redaction, redact, redact_reco
 from hushbid.protocol.transcript.verify import verify
 from hushbid.protocol.wire.values import Item, pack_value
 from tests.support import transcripts
+from tests.support.transcript_values import STEP_LISTS
 from tests.support.transcripts import (
     HEADER,
-    STEP_LISTS,
     STEPS,
     Step,
     fixed_salts,
