@@ -52,6 +52,7 @@ __all__ = [
     "LogLevelOption",
     "MetricsOption",
     "StateOption",
+    "app_of",
     "built",
     "by_option",
     "fail",
@@ -262,13 +263,19 @@ def _quiet_option() -> Any:
 
 def run_command(command: Callable[..., None]) -> NoReturn:
     """Run one verb as a program of its own."""
+    run_app(app_of(command))
+
+
+@cache
+def app_of(command: Callable[..., None]) -> typer.Typer:
+    """The command line of a program that is one verb, made once in a process."""
     app = typer.Typer(
         add_completion=False,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": list(HELP_OPTIONS)},
     )
     app.command()(command)
-    run_app(app)
+    return app
 
 
 def run_app(app: typer.Typer) -> NoReturn:

@@ -10,11 +10,13 @@ import gc
 import tempfile
 from pathlib import Path
 
-from threadpoolctl import threadpool_info
-
 from hushbid.cli.app import app
+from hushbid.consumer.cli import command as consumer
+from hushbid.curator.cli import command as curator
+from hushbid.owner.cli import command as owner
 from hushbid.protocol.names import CONSUMER
-from hushbid.protocol.runtime.command import built
+from hushbid.protocol.runtime.blas_threads import one_blas_thread
+from hushbid.protocol.runtime.command import app_of, built
 from hushbid.running import forking
 from hushbid.simulation.simulator import Simulation
 from tests.processes.cluster import Cluster
@@ -36,9 +38,13 @@ IMPORTED = (
     "sklearn.pipeline",
     # Small, and in every party.
     "encodings.ascii",
-    "typer._adapters",
-    "typer._click.decorators",
+    "opendp._data",
+    "owner",
+    "curator",
+    "consumer",
 )
+PARTY = ["--session", "session.toml", "--config", "party.toml", "--json"]
+"""What nearly all parties are started with."""
 
 
 def play() -> None:
@@ -55,7 +61,10 @@ def play() -> None:
 
 forking._load(IMPORTED)  # as for a run's parties
 built(app)
-threadpool_info()  # looks up where all libraries are, and keeps that
+for verb in (consumer, curator, owner):
+    built(app_of(verb)).make_context("party", [*PARTY])  # type: ignore[attr-defined]
 play()
+with one_blas_thread():
+    pass  # it has looked up where all libraries are, and keeps that until more are imported
 gc.collect()
 gc.freeze()
