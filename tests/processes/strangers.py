@@ -19,9 +19,9 @@ from hushbid.protocol.limits import SMALL_FRAME_BYTES
 from hushbid.protocol.runtime.keys import PublicKey, new_keypair
 from tests.processes.curve import greeting
 
-_KEPT = 3_000
+_KEPT = 1_600
 """Connections that an attack holds open at a time."""
-_MOST = 4_000
+_MOST = 2_000
 """Connections after which an attack is over."""
 _FEWER = 1_000
 """The same of one that takes more of the curator's time with each."""
