@@ -32,7 +32,10 @@ from tests.processes.forked import ForkedProcess
 from tests.processes.insiders import ATTACKS
 from tests.processes.watch import Watch
 
-SECONDS = 1.5
+SECONDS = {"signs of life": 1.5, "silent connections": 1.0}
+"""Of an attack that has to come to a limit; the others come to theirs at once, or have none to come to."""
+SHORT = 0.5
+"""Seconds of the others."""
 STEP = 6
 """Rounds that are made during an attack."""
 ROUNDS = STEP * (len(ATTACKS) + 4)
@@ -85,12 +88,12 @@ def attack(story: Story, kind: str, pace: Pace) -> None:
     out, err = (cluster.place / "said" / f"{kind}.{stream}" for stream in ("out", "err"))
     for path in (out, err):
         path.touch()
-    key = cluster.directory(MALLORY) / "secret.key"
+    key, seconds = cluster.directory(MALLORY) / "secret.key", SECONDS.get(kind, SHORT)
     before = watch.memory()
     story.memory[kind] = story.descriptors[kind] = 0
     process = ForkedProcess(
         "tests.processes.insiders",
-        [kind, str(cluster.port), cluster.keys["curator"].public.text, str(key), str(SECONDS)],
+        [kind, str(cluster.port), cluster.keys["curator"].public.text, str(key), str(seconds)],
         directory=ROOT,
         environment=os.environ,
         out=out,
