@@ -30,7 +30,7 @@ from hushbid.running import fork_server
 __all__ = ["ForkedProcess", "PartyProcess", "ran"]
 
 _FORKS: Final = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["tests.processes.frozen"])
+_FORKS.set_forkserver_preload(["tests.processes.one_blas_thread", "tests.processes.frozen"])
 _NEW_NETWORK: Final = 0x40000000
 """CLONE_NEWNET, for setns(2)."""
 _SHORTLY: Final = 0.005
