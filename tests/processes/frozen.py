@@ -7,6 +7,7 @@ first, so that what is made at first use, such as the checks of files' values, i
 from __future__ import annotations
 
 import gc
+import sys
 import tempfile
 from pathlib import Path
 
@@ -60,6 +61,7 @@ def play() -> None:
 
 
 forking._load(IMPORTED)  # as for a run's parties
+del sys.modules[forking.__name__]  # runpy warns of a program that is imported already
 built(app)
 for verb in (consumer, curator, owner):
     built(app_of(verb)).make_context("party", [*PARTY])  # type: ignore[attr-defined]
