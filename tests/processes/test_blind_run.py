@@ -16,12 +16,15 @@ from hushbid.transcripts.verification.whole_session import verify_all
 from tests.processes.test_run import PARTIES, SEEDED, Watched, start, watch
 from tests.unit.hushbid.cluster.test_cluster import DIGITS, DIGITS_OWNERS
 
+POINTS = 15
+"""Rounds, too."""
+
 
 @pytest.fixture(scope="module")
 def blind(tmp_path_factory: pytest.TempPathFactory) -> tuple[Watched, RunResult]:
     """A run with a blind curator and known noise, and its simulation."""
     place = tmp_path_factory.mktemp("blind")
-    settings = ("acquisition.rule=blind", "session.points=40", "session.jitter=0", *SEEDED)
+    settings = ("acquisition.rule=blind", f"session.points={POINTS}", "session.jitter=0", *SEEDED)
     found = watch(start(DIGITS, place / "runs", *settings))
     assert found.code == 0, found.err
     return found, simulate(open_cluster(DIGITS, settings=settings), record=place / "simulated")
@@ -45,7 +48,7 @@ def test_a_blind_session_s_parties_tell_what_they_have(blind: tuple[Watched, Run
     found, _ = blind
     parties = Path(found.json["directory"]) / "parties"
     results = {name: json.loads((parties / name / "result.json").read_text()) for name in PARTIES}
-    assert (results["curator"]["points_accessed"], results["curator"]["points_delivered"]) == (0, 40)
+    assert (results["curator"]["points_accessed"], results["curator"]["points_delivered"]) == (0, POINTS)
     assert results["curator"]["settlement"] == found.json["settlement"]
     assert results["curator"]["disputes"] == results["consumer"]["disputes"] == []
     for name in PARTIES:
@@ -65,7 +68,7 @@ def test_a_blind_session_s_parties_tell_what_they_have(blind: tuple[Watched, Run
 
 
 def test_the_consumer_spends_of_the_owners_epsilon_and_of_its_own_ledger_once(tmp_path: Path) -> None:
-    found = watch(start(DIGITS, tmp_path / "runs", "acquisition.rule=blind", "session.points=40"))
+    found = watch(start(DIGITS, tmp_path / "runs", "acquisition.rule=blind", f"session.points={POINTS}"))
     assert found.code == 0, found.err
     parties = Path(found.json["directory"]) / "parties"
     owners, own = found.json["odometer"]

@@ -310,7 +310,7 @@ def test_the_demonstration_is_rehearsed_once_before_its_parties_begin(private: W
     assert "Do not buy: own rows are enough" in (place.parents[1] / "report.html").read_text()
 
 
-SETTLED = ("session.points=40", "settlement.private=true", "settlement.epsilon=1.0")
+SETTLED = ("session.points=15", "settlement.private=true", "settlement.epsilon=1.0")
 SEEDED = ("session.allow_nonprivate=true", "noise.source=simulated", "noise.seed=7")
 
 
