@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 from packaging.requirements import Requirement
 
 from tests.conftest import ROOT
-from tests.installed.environments import Environment, build, public_names, sources
-from tests.installed.inside import __file__ as inside
+from tests.installed.environments import Environment, Warm, build, public_names, sources
 
 HALVES = """
 import numpy as np, pandas as pd, hushbid
@@ -48,6 +47,14 @@ def oldest(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     return made
 
 
+@pytest.fixture(scope="module")
+def warm(oldest: Environment) -> Iterator[Warm]:
+    process = Warm(oldest)
+    yield process
+    process.close()
+    oldest.keep_compiled()
+
+
 def _lowest() -> dict[str, str]:
     """The packages that hushbid needs without an extra, and the lowest allowed version of each."""
     needed = [Requirement(text) for text in importlib.metadata.requires("hushbid") or []]
@@ -80,18 +87,16 @@ def test_they_are_the_oldest(oldest: Environment) -> None:
     assert [_minor(version) for version in versions] == [_minor(version) for version in lowest.values()]
 
 
-def test_every_module_name_and_verb_is_there(oldest: Environment) -> None:
-    found = json.loads(oldest.ran("-P", inside))
-    assert {name: why for name, why in found["modules"].items() if why is not None} == {}
-    assert found["names"] == public_names()
-    assert {name: said for name, said in found["helps"].items() if said != [0, True]} == {}
+def test_every_module_name_and_verb_is_there(warm: Warm) -> None:
+    assert {name: why for name, why in warm.found["modules"].items() if why is not None} == {}
+    assert warm.found["names"] == public_names()
+    assert {name: said for name, said in warm.found["helps"].items() if said != [0, True]} == {}
 
 
-def test_the_demonstration_runs(oldest: Environment) -> None:
-    program = str(Path(oldest.python).with_name("hushbid"))
+def test_the_demonstration_runs(warm: Warm) -> None:
     run = ("run", "digits", "--set", "session.points=20", "--no-rehearsal", "--json")
-    assert json.loads(oldest.ran(program, *run))["points_delivered"] == 20
+    assert json.loads(warm.ran("hushbid", *run))["points_delivered"] == 20
 
 
-def test_numbers_of_two_bytes_are_numbers(oldest: Environment) -> None:
-    assert oldest.script("halves.py", HALVES) == "20\n"
+def test_numbers_of_two_bytes_are_numbers(oldest: Environment, warm: Warm) -> None:
+    assert warm.ran(oldest.script("halves.py", HALVES)) == "20\n"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import shutil
 import tarfile
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,26 +20,12 @@ import hushbid
 from hushbid.protocol.extras import PACKAGES
 from tests.conftest import ROOT
 from tests.docs.pages import Page
-from tests.installed.environments import LINKED, LOCK, Built, Environment, build, public_names, sources
+from tests.installed.environments import LINKED, LOCK, Built, Environment, Warm, build, public_names, sources
 from tests.processes.cluster import free_port
 from tests.support.sources import listed
 
-INSIDE = ROOT / "tests" / "installed" / "inside.py"
 LEFT = ("separate/north.key", "digits/north.npz", "digits/north.ledger", "digits/north.toml", "north.toml")
 """What somebody tried may have left these in configs/; they are nobody else's."""
-CALLED = "from hushbid.__main__ import main; main()"
-COMMANDS = """
-import json, os, sys
-from hushbid.__main__ import main
-import hushbid.cli.app
-for words in json.loads(sys.argv[1]):
-    if not (child := os.fork()):
-        sys.argv = words
-        main()
-    if os.waitpid(child, 0)[1]:
-        sys.exit(f"failed: {words}")
-"""
-"""Each command line in a process of its own, forked from one that has imported what they need."""
 README_TABLES = """
 import numpy as np, pandas as pd, hushbid
 from sklearn.linear_model import LogisticRegression as Model
@@ -53,12 +42,16 @@ model = Model()
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    place = tmp_path_factory.mktemp("here")
-    tree = sources(place / "tree")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    tree = sources(tmp_path_factory.mktemp("here") / "tree")
     for left in LEFT:
         (tree / "configs" / left).write_text("secret = true")
-    return build(tree, place / "built")
+    return tree
+
+
+@pytest.fixture(scope="module")
+def here(tree: Path) -> Built:
+    return build(tree, tree.parent / "built")
 
 
 @dataclass(frozen=True)
@@ -74,8 +67,8 @@ class Bare:
 def bare(here: Built, tmp_path_factory: pytest.TempPathFactory) -> Bare:
     machine = Environment(tmp_path_factory.mktemp("installed"))
     machine.install(str(here.wheel), "--constraint", str(LOCK))
-    found = json.loads(machine.ran("-P", str(INSIDE)))
-    return Bare(machine, found, json.loads(machine.ran("-c", CALLED, "run", "digits", "--json", code=4)))
+    with contextlib.closing(Warm(machine)) as warm:
+        return Bare(machine, warm.found, json.loads(warm.ran("hushbid", "run", "digits", "--json", code=4)))
 
 
 @pytest.fixture(scope="module")
@@ -86,8 +79,14 @@ def operator(bare: Bare, here: Built) -> Environment:
 
 
 @pytest.fixture(scope="module")
-def looked(operator: Environment) -> dict[str, Any]:
-    return dict(json.loads(operator.ran("-P", str(INSIDE))))
+def warm(operator: Environment) -> Iterator[Warm]:
+    with contextlib.closing(Warm(operator)) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def looked(warm: Warm) -> dict[str, Any]:
+    return warm.found
 
 
 # --- the archives ------------------------------------------------------------------------------------
@@ -136,13 +135,19 @@ def test_the_same_sources_are_the_same_wheel_and_the_same_sdist(here: Built, tmp
 
 
 @pytest.mark.parametrize("name", [*LINKED, "configs"])
-def test_a_tree_that_lost_a_link_builds_nothing_and_says_why(tmp_path: Path, name: str) -> None:
+def test_a_tree_that_lost_a_link_builds_nothing_and_says_why(tree: Path, tmp_path: Path, name: str) -> None:
     """As when an archive is unpacked where links are not supported."""
-    tree = sources(tmp_path / "tree")
-    (tree / "hushbid" / name).unlink()
-    (tree / "hushbid" / name).write_text(f"../{name}")
+    lost = tmp_path / "tree"
+    (lost / "hushbid").mkdir(parents=True)
+    for path in (*tree.iterdir(), *(tree / "hushbid").iterdir()):
+        place = lost / path.relative_to(tree)
+        if path.is_file():
+            shutil.copy(path, place)  # hatch_version.py looks around itself
+        elif place not in (lost / "hushbid", lost / "hushbid" / name):
+            place.symlink_to(path)
+    (lost / "hushbid" / name).write_text(f"../{name}")
     with pytest.raises(AssertionError, match=rf"hushbid/{name} is no folder.*core\.symlinks=true clone"):
-        build(tree, tmp_path / "built")
+        build(lost, tmp_path / "built")
 
 
 # --- modules, names and verbs ------------------------------------------------------------------------
@@ -188,7 +193,7 @@ def test_without_the_extra_all_names_are_there_and_what_is_missing_is_named(bare
 def told(operator: Environment) -> list[str]:
     """The output of a script that buys as in the README, and then tries the impossible."""
     (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
-    return operator.script(
+    script = operator.script(
         "readme.py",
         README_TABLES,
         code,
@@ -199,7 +204,8 @@ def told(operator: Environment) -> list[str]:
         "except hushbid.Hopeless as error:\n"
         "    import pickle\n"
         "    print(type(error).__module__, type(pickle.loads(pickle.dumps(error))).__qualname__)",
-    ).splitlines()
+    )
+    return operator.ran(str(script)).splitlines()
 
 
 def test_the_demonstration_runs_in_processes_of_its_own(operator: Environment) -> None:
@@ -214,14 +220,16 @@ def test_the_readme_buys_from_two_tables(told: list[str]) -> None:
     assert told[0] == "300 2"
 
 
-def test_the_page_of_the_python_interface_prints_what_it_says(operator: Environment) -> None:
+def test_the_page_of_the_python_interface_prints_what_it_says(operator: Environment, warm: Warm) -> None:
     text = Page("docs/python.md").text
     codes = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     said = "".join(re.findall(r"```text\n(.*?)```", text, flags=re.DOTALL))
-    assert operator.script("page.py", *codes).split() == said.split()
+    assert warm.ran(operator.script("page.py", *codes)).split() == said.split()
 
 
-def test_the_tutorial_s_three_parties_run_as_processes_and_print_what_it_says(operator: Environment) -> None:
+def test_the_tutorial_s_three_parties_run_as_processes_and_print_what_it_says(
+    operator: Environment, warm: Warm
+) -> None:
     text = Page("docs/tutorial.md").text
     port, code, said = str(free_port()), [], ""
     for language, block in re.findall(r"```(\w+)\n(.*?)```", text, flags=re.DOTALL):
@@ -230,13 +238,13 @@ def test_the_tutorial_s_three_parties_run_as_processes_and_print_what_it_says(op
                 name = block.partition("\n")[0].removeprefix("# ")
                 (operator.work / name).write_text(block.replace("5790", port))
             case "console":
-                lines = [line.removeprefix("$ ").split() for line in block.splitlines()]
-                operator.ran("-c", COMMANDS, json.dumps(lines))
+                for line in block.splitlines():
+                    warm.ran(*line.removeprefix("$ ").split())
             case "python":
                 code.append(block)
             case "text":
                 said += block
-    assert operator.script("tutorial.py", *code) == said
+    assert warm.ran(operator.script("tutorial.py", *code)) == said
 
 
 def test_an_error_is_caught_by_its_name(told: list[str]) -> None:
