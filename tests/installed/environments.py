@@ -208,7 +208,8 @@ class Warm:
             text=True,
         )
         try:
-            self.found: dict[str, Any] = json.loads(self._said())
+            assert (said := self._said()), "it ended, and stderr says why"
+            self.found: dict[str, Any] = json.loads(said)
         except BaseException:
             self.close()
             raise
