@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.metadata
 import json
 import os
@@ -10,16 +11,16 @@ import re
 import shutil
 import socket
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
 import zmq
 
-from hushbid.cluster.file import open_cluster
+from hushbid.cluster.file import Cluster, open_cluster
 from hushbid.preflight.checks import CHECKS
 from hushbid.preflight.state import ended_with, expected_bytes
 from hushbid.protocol import __version__, platform
@@ -446,12 +447,27 @@ def test_several_problems_are_all_found_and_the_worst_is_what_it_ends_with(party
     assert (report.problems, report.code) == (["key", "connection", "budget"], 4)
 
 
-def test_a_session_that_is_over_is_not_gone_on_with(tmp_path: Path) -> None:
-    simulate(
-        open_cluster(ROOT / "configs" / "digits" / "cluster.toml", settings=["session.points=20"]),
-        record=tmp_path,
-    )
-    paths = sorted(tmp_path.rglob("*.transcript"))
+Recorded: TypeAlias = Callable[[str, tuple[str, ...]], tuple[Cluster, Path]]
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    """A cluster of the example's with these settings, and all transcripts of its session, which is over."""
+
+    @functools.cache
+    def played(name: str, settings: tuple[str, ...]) -> tuple[Cluster, Path]:
+        few = ["session.points=40", *settings]
+        cluster = open_cluster(ROOT / "configs" / "digits" / f"{name}.toml", settings=few)
+        place = tmp_path_factory.mktemp("recorded")
+        simulate(cluster, record=place, report=False)
+        return cluster, place
+
+    return played
+
+
+def test_a_session_that_is_over_is_not_gone_on_with(recorded: Recorded) -> None:
+    _, place = recorded("cluster", ())
+    paths = sorted(place.rglob("*.transcript"))
     assert len(paths) == 7
     for path in paths:
         assert ended_with(path) is ExitCode.DONE, path.name
@@ -496,13 +512,10 @@ def test_preflight_says_whether_a_session_is_over(
     ],
 )
 def test_the_room_that_a_session_may_take_is_enough_and_not_far_off(
-    tmp_path: Path, name: str, settings: tuple[str, ...]
+    recorded: Recorded, name: str, settings: tuple[str, ...]
 ) -> None:
-    cluster = open_cluster(
-        ROOT / "configs" / "digits" / f"{name}.toml", settings=["session.points=40", *settings]
-    )
-    simulate(cluster, record=tmp_path)
-    sizes = {path.stem: path.stat().st_size for path in tmp_path.rglob("*.transcript")}
+    cluster, place = recorded(name, settings)
+    sizes = {path.stem: path.stat().st_size for path in place.rglob("*.transcript")}
     roster = {"curator": "", "consumer": "", "owners": dict.fromkeys(cluster.load().owners, "")}
     file = SessionFile.model_validate(
         {
