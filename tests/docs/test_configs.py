@@ -130,13 +130,17 @@ def test_the_points_of_a_dataset_fit_their_boxes(path: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "data"), [("mnist/private.toml", "mnist.npz"), ("insurance/private.toml", "allstate.csv.gz")]
+    ("path", "data", "model"),
+    [
+        ("mnist/private.toml", "mnist.npz", "GaussianNB"),
+        ("insurance/private.toml", "allstate.csv.gz", "logistic"),
+    ],
 )
 def test_a_private_cluster_procures_without_a_raw_point_for_the_curator(
-    path: str, data: str, shared_data: Callable[[str], Path]
+    path: str, data: str, model: str, shared_data: Callable[[str], Path]
 ) -> None:
     # With the models that suit the datasets, trained 77 times, the test is of the models.
-    few = ["session.points=20", "dataset.owner_points=200", "consumer.model=logistic"]
+    few = ["session.points=20", "dataset.owner_points=200", f"consumer.model={model}"]
     result = simulate(open_cluster(CONFIGS / path, data=shared_data(data), settings=few))
     assert result.points_delivered == 20
     assert (result.points_accessed_curator, result.disputed) == (0, 0)

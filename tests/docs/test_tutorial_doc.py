@@ -1,6 +1,6 @@
 """docs/tutorial.md: its directory, files, commands and code, followed from top to bottom.
 
-tests/installed runs it as a script.
+tests/installed runs it as a script, where each party's process starts Python. Here they are threads.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from joblib import parallel_config
 
 from hushbid.cli.app import main
 from tests.docs.pages import Page
@@ -62,7 +63,7 @@ def test_the_page_can_be_followed_and_prints_what_it_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader, printed, compared = Reader(monkeypatch), "", 0
-    with contextlib.chdir(tmp_path):
+    with contextlib.chdir(tmp_path), parallel_config("threading"):
         for language, text in blocks():
             if language == "text":
                 assert printed == text

@@ -208,7 +208,8 @@ class Warm:
             text=True,
         )
         try:
-            assert (said := self._said()), "it ended, and stderr says why"
+            said = self._said()
+            assert said, "it ended, and stderr says why"
             self.found: dict[str, Any] = json.loads(said)
         except BaseException:
             self.close()

@@ -73,12 +73,6 @@ def test_every_process_has_one_blas_thread() -> None:
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_what_fails_is_raised_here(jobs: int) -> None:
-    with pytest.raises(ValueError, match="not that one"):
-        list(results_of(refusing, range(6), jobs=jobs))
-
-
-@pytest.mark.parametrize("jobs", [1, 2])
 def test_items_are_taken_as_they_are_needed(jobs: int) -> None:
     taken: list[int] = []
 
@@ -94,3 +88,10 @@ def test_items_are_taken_as_they_are_needed(jobs: int) -> None:
         done.append(result)
     assert sorted(done) == [number * number for number in taken]
     assert len(taken) < 100
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_fails_is_raised_here(jobs: int) -> None:
+    """The last: joblib starts other processes afterwards, and the tests before share theirs."""
+    with pytest.raises(ValueError, match="not that one"):
+        list(results_of(refusing, range(6), jobs=jobs))
