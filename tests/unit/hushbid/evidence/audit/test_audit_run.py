@@ -172,7 +172,7 @@ def ended(capsys: pytest.CaptureFixture[str], *suites: str, **options: Any) -> t
 
 
 def test_the_json_says_what_was_attacked_and_what_came_of_it(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = ended(capsys, "gaussian", "session-winner-only", repeat=2, trials=60)
+    code, out, err = ended(capsys, "gaussian", "session-winner-only", repeat=2, trials=30)
     shown = json.loads(out)
     assert code == ExitCode.DONE
     assert shown["as_expected"] is True
@@ -183,7 +183,7 @@ def test_the_json_says_what_was_attacked_and_what_came_of_it(capsys: pytest.Capt
     assert (sound["expected"], sound["rejected"], sound["alarms"]) == ("pass", False, 0)
     assert (control["expected"], control["rejected"], control["alarms"]) == ("reject", True, 2)
     assert control["epsilon_lower"] > control["stated_epsilon"]
-    assert "auditing gaussian: 240 runs" in err
+    assert "auditing gaussian: 120 runs" in err
 
 
 def test_a_planted_fault_names_the_suite_that_it_is_a_fault_of(capsys: pytest.CaptureFixture[str]) -> None:

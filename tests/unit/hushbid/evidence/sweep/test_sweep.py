@@ -25,8 +25,8 @@ from hushbid.protocol.space.prices import Prices
 from hushbid.protocol.space.terms import Terms
 from hushbid.simulation.simulator import UNRECORDED, Crash
 
-SHORT = CrashSetting("ask-all", "exact", 3, 2)
-OPTIONS = ("--rule", "ask-all", "--release", "exact", "--rounds", "3", "--jobs", "1")
+SHORT = CrashSetting("ask-all", "exact", 2, 2)
+OPTIONS = ("--rule", "ask-all", "--release", "exact", "--rounds", "2", "--jobs", "1")
 
 
 class Ended:
@@ -43,7 +43,7 @@ class Ended:
 
 @pytest.fixture
 def swept(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Any:
-    """`swept("--pairs")` runs the verb on a session of three rounds."""
+    """`swept("--pairs")` runs the verb on a session of two rounds."""
 
     def run(*arguments: str) -> Ended:
         monkeypatch.setattr(sys, "argv", ["hushbid", "sweep", "crashes", *OPTIONS, *arguments])
@@ -86,7 +86,7 @@ def test_a_session_that_comes_to_something_else_is_told_with_what_runs_it_again(
     again = swept("--only", only)
     assert again.code == 1
     assert rule["failures"][0]["what"] in again.out
-    line = f'hushbid sweep crashes --rule ask-all --release exact --rounds 3 --owners 2 --only "{only}"'
+    line = f'hushbid sweep crashes --rule ask-all --release exact --rounds 2 --owners 2 --only "{only}"'
     assert line in again.out
 
 
