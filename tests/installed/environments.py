@@ -25,8 +25,6 @@ __all__ = ["LINKED", "LOCK", "Built", "Environment", "Warm", "build", "public_na
 INSIDE = ROOT / "tests" / "installed" / "inside.py"
 LOCK = ROOT / "requirements.lock"
 OURS = sysconfig.get_path("purelib")
-KEPT = str(ROOT / "build" / "compiled")
-"""Byte code of packages that this interpreter has in other versions, each next to its source."""
 LINKED = ("consumer", "curator", "lab", "owner", "protocol")
 """Folders at the top, which are packages in hushbid; and what a user's own files may be called, too."""
 SOURCES = (
@@ -108,7 +106,7 @@ class Environment:
         for name, source, there in self._modules():
             if os.path.exists(there):
                 continue
-            for place in (OURS, KEPT, str(ROOT)):
+            for place in (OURS, str(ROOT)):
                 here = place + name
                 compiled = cache_from_source(here)
                 if not (os.path.exists(compiled) and os.path.exists(here)):
@@ -120,19 +118,6 @@ class Environment:
                     continue
                 _link(compiled, there)
                 break
-
-    def keep_compiled(self) -> None:
-        """Keep byte code of packages that this interpreter has in other versions, for the next time."""
-        for name, source, there in self._modules():
-            if name.startswith("/hushbid/") or not os.path.exists(there) or os.stat(there).st_nlink > 1:
-                continue
-            here = KEPT + name
-            compiled = cache_from_source(here)
-            with contextlib.suppress(OSError):  # another file system, or another run of the same tests
-                for old in (here, compiled):  # the source goes first and comes last
-                    Path(old).unlink(missing_ok=True)
-                _link(there, compiled)
-                _link(source, here)
 
     def _modules(self) -> Iterator[tuple[str, str, str]]:
         """Each module's path below the packages, its source, and its byte code, which may not be there."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import json
 from collections.abc import Iterator
@@ -49,10 +50,8 @@ def oldest(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 
 @pytest.fixture(scope="module")
 def warm(oldest: Environment) -> Iterator[Warm]:
-    process = Warm(oldest)
-    yield process
-    process.close()
-    oldest.keep_compiled()
+    with contextlib.closing(Warm(oldest)) as process:
+        yield process
 
 
 def _lowest() -> dict[str, str]:

@@ -141,7 +141,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         cluster.until(lambda: cluster.transcript_path("curator").exists(), "a transcript")
         start = watch.recorded()
         cluster.until(lambda: watch.recorded() > start + 200_000, "rounds")
-        before = Rates(*map(median, zip(*(watch.rates() for _ in range(3)), strict=True)))
+        before = Rates(*map(median, zip(*(watch.rates() for _ in range(5)), strict=True)))
         attacked = {kind: attack(kind, cluster, watch) for kind in ATTACKS}
         # What is asked is whether the rates are had again, not in which second: others use this machine too.
         after = watch.rates()
