@@ -145,8 +145,8 @@ def nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     "changes",
     [
         pytest.param({"rehearse": True, "anyway": True}, id="rehearsed"),
-        pytest.param({"seed_set": None, "seed_points": 30}, id="a drawn seed set"),
-        pytest.param({"settings": {"acquisition.rule": "blind"}}, id="blind"),
+        pytest.param({"seed_set": None, "seed_points": 30, "label": None}, id="a drawn seed set"),
+        pytest.param({"settings": {"acquisition.rule": "blind"}, "label": None}, id="blind"),
     ],
 )
 def test_no_file_is_written(changes: dict[str, Any]) -> None:
