@@ -39,9 +39,16 @@ TAYLOR: Final = (1 / 24 / STEPS**4, -1 / 6 / STEPS**3, 1 / 2 / STEPS**2, -1 / ST
 
 
 def in_threads(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """Apply `function` to each item, in order, with a thread per core and one BLAS thread in each."""
-    with one_blas_thread(), ThreadPoolExecutor(platform.cores()) as pool:
-        return list(pool.map(function, items))
+    """Apply `function` to each item, in order, with a thread per core and one BLAS thread in each.
+
+    For one item alone no thread is started, which would take longer than most of them.
+    """
+    given = list(items)
+    with one_blas_thread():
+        if len(given) < 2:
+            return [function(item) for item in given]
+        with ThreadPoolExecutor(platform.cores()) as pool:
+            return list(pool.map(function, given))
 
 
 def kernel(x: Points, y: Points, gamma: float) -> Points:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,8 @@ __all__ = ["WeightRule", "reduced_set"]
 
 Vector: TypeAlias = npt.NDArray[np.float64]
 _Floats: TypeAlias = npt.NDArray[np.float32]
+_T = TypeVar("_T")
+_R = TypeVar("_R")
 WeightRule: TypeAlias = Literal["optimised", "uniform"]
 
 ITERATIONS: Final = 300
@@ -189,7 +192,7 @@ class _Fit:
             return np.cos(angles), np.sin(angles, out=angles)
 
         starts = range(0, len(y), CHUNK)
-        waves = list(pool.map(embed, starts))
+        waves = _mapped(embed, starts, pool)
         mean = np.zeros((2, self._frequencies.shape[1]))
         for start, (cosines, sines) in zip(starts, waves, strict=True):
             mean[0] += w[start : start + CHUNK] @ cosines
@@ -204,8 +207,13 @@ class _Fit:
         def project(wave: tuple[_Floats, _Floats]) -> Vector:
             return np.asarray(wave[0] @ by_cosine + wave[1] @ by_sine, dtype=np.float64)
 
-        gradient = (2.0 * self._scale) * np.concatenate(list(pool.map(project, waves)))
+        gradient = (2.0 * self._scale) * np.concatenate(_mapped(project, waves, pool))
         return float(np.vdot(rest, rest)), weights[:, None] * gradient[:, 1:], gradient[:, 0]
+
+
+def _mapped(function: Callable[[_T], _R], items: Sequence[_T], pool: ThreadPoolExecutor) -> list[_R]:
+    """Apply `function` to each item, in order. One alone takes less time than handing it to a thread."""
+    return [function(items[0])] if len(items) == 1 else list(pool.map(function, items))
 
 
 def _check(target: Vector, space_map: FeatureMap, count: int, norm: float, seed: int) -> FourierMap:

@@ -56,6 +56,9 @@ def count_cells(family: HashFamily, points: Points, *, threads: int | None = Non
             counts += np.bincount(codes.ravel(), minlength=len(counts))
         return counts
 
+    if threads == 1:
+        with one_blas_thread():
+            return count(chunks)
     # Each thread has its own counts, and numpy releases the interpreter's lock.
     with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
         parts = list(pool.map(count, [chunks[first::threads] for first in range(threads)]))
