@@ -24,9 +24,15 @@ from hushbid.protocol.runtime.command import say
 from hushbid.protocol.runtime.keys import read_public, read_secret
 from hushbid.running.simulate import simulate
 from tests.conftest import ROOT
+from tests.unit.hushbid.cluster.test_cluster import files_cluster
 
 DIGITS = str(ROOT / "configs" / "digits" / "sealed.toml")
 SHORT = ("--set", "session.points=5")
+EPSILON = {"mechanism": "filtered-gaussian", "epsilon": 3.0}
+PRIVATE = {
+    "target": EPSILON | {"neighbours": "substitute-one"},
+    "summary": EPSILON | {"neighbours": "add-remove-one"},
+}
 
 
 def verbs(command: Any, *names: str) -> Iterator[str]:
@@ -271,27 +277,38 @@ def test_with_json_a_usage_error_is_an_object_too(
 # -- simulate --------------------------------------------------------------------------------------------
 
 
-def test_simulate_prints_tables_for_people(hushbid: Any) -> None:
-    ended = hushbid("simulate", DIGITS, *SHORT, "--no-rehearsal")
+@pytest.fixture
+def small(tmp_path: Path) -> str:
+    """A cluster file of two owners, whose session takes a moment."""
+    generator = np.random.default_rng(1)
+    features = {"gamma": 1.0, "columns": 2, "dimension": 8}
+    path = files_cluster(tmp_path, features=features, acquisition={"rule": "sealed"}, **PRIVATE)
+    rows = generator.random((20, 2))
+    np.savez(tmp_path / "validation.npz", features=rows, labels=(rows[:, 0] > 0.5).astype(int))
+    return str(path)
+
+
+def test_simulate_prints_tables_for_people(hushbid: Any, small: str) -> None:
+    ended = hushbid("simulate", small, "--no-rehearsal")
     assert ended.code == 0
     assert "random rows" in ended.out
     assert ended.err == ""
 
 
-def test_simulate_prints_one_object_and_the_tables_to_stderr(hushbid: Any) -> None:
-    ended = hushbid("simulate", DIGITS, *SHORT, "--json")
+def test_simulate_prints_one_object_and_the_tables_to_stderr(hushbid: Any, small: str) -> None:
+    ended = hushbid("simulate", small, "--anyway", "--json")
     assert ended.code == 0
-    assert (ended.json["p"], ended.json["owners"], ended.json["rounds"]) == (5, 5, 5)
+    assert (ended.json["p"], ended.json["owners"], ended.json["rounds"]) == (5, 2, 5)
     assert "random rows" in ended.err
 
 
-def test_simulate_takes_another_number_of_owners(hushbid: Any) -> None:
-    ended = hushbid("simulate", DIGITS, *SHORT, "--owners", "30", "--owner-points", "20", "--json")
+def test_simulate_takes_another_number_of_owners(hushbid: Any, small: str) -> None:
+    ended = hushbid("simulate", small, "--anyway", "--owners", "30", "--owner-points", "20", "--json")
     assert ended.json["owners"] == len(ended.json["settlement"]) == 30
 
 
-def test_a_simulation_of_the_same_file_gives_the_same_result(hushbid: Any) -> None:
-    first, second = (hushbid("simulate", DIGITS, *SHORT, "--json").json for _ in range(2))
+def test_a_simulation_of_the_same_file_gives_the_same_result(hushbid: Any, small: str) -> None:
+    first, second = (hushbid("simulate", small, "--anyway", "--json").json for _ in range(2))
     assert first["points_delivered"] == 5
     timing = {"wall_seconds", "rounds_per_second"}
     assert {k: v for k, v in first.items() if k not in timing} == {
@@ -363,7 +380,7 @@ def test_a_key_that_others_can_read_is_refused_with_what_to_do(hushbid: Any, tmp
 def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The output of `simulate --record`; tests work on copies."""
     place = tmp_path_factory.mktemp("recorded") / "record"
-    simulate(open_cluster(Path(DIGITS), settings=[SHORT[1]]), record=place)
+    simulate(open_cluster(Path(DIGITS), settings=[SHORT[1]]), record=place, report=False)
     return place
 
 
@@ -505,8 +522,7 @@ def test_transcript_diff_ends_with_1_where_sessions_part(
     hushbid: Any, recorded: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "other"
-    changed = ("--set", "session.points=6")
-    assert hushbid("simulate", DIGITS, *changed, "--record", str(other)).code == 0
+    simulate(open_cluster(Path(DIGITS), settings=["session.points=6"]), record=other, report=False)
     first, second = (str(place / "curator.transcript") for place in (recorded, other))
     ended = hushbid("transcript", "diff", first, first, "--json")
     assert (ended.code, ended.json["same"]) == (0, True)

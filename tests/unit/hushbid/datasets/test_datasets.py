@@ -71,6 +71,16 @@ class TestDigits:
         assert len(set(images)) == len(images)
 
 
+@pytest.fixture(scope="module")
+def archived(shared_data: Callable[[str], Path]) -> tuple[Any, Any, Partition]:
+    """The archive's images and labels, and their partition by seed 1; tests only read them."""
+    path = shared_data("mnist.npz")
+    with np.load(path) as archive:
+        images, labels = archive["images"].reshape(-1, 28, 28), archive["labels"]
+    images.flags.writeable = labels.flags.writeable = False
+    return images, labels, build("mnist", path=path, seed=1)
+
+
 class TestMnist:
     def test_the_setting_of_appendix_g(self, shared_data: Callable[[str], Path]) -> None:
         partition = build("mnist", path=shared_data("mnist.npz"), seed=0)
@@ -88,16 +98,14 @@ class TestMnist:
     @pytest.mark.parametrize("mark", ["-", "."])
     @pytest.mark.parametrize("packed", [False, True])
     def test_idx_files_give_the_same_as_the_archive(
-        self, mark: str, packed: bool, tmp_path: Path, shared_data: Callable[[str], Path]
+        self, mark: str, packed: bool, tmp_path: Path, archived: tuple[Any, Any, Partition]
     ) -> None:
-        with np.load(shared_data("mnist.npz")) as archive:
-            images, labels = archive["images"].reshape(-1, 28, 28), archive["labels"]
+        images, labels, theirs = archived
         for part, rows in (("train", slice(0, 60_000)), ("t10k", slice(60_000, None))):
             # Level 0: this is about the format, not about time spent on compression.
             write_idx(tmp_path / f"{part}-images{mark}idx3-ubyte", images[rows], packed)
             write_idx(tmp_path / f"{part}-labels{mark}idx1-ubyte", labels[rows], packed)
         ours = build("mnist", path=tmp_path, seed=1)
-        theirs = build("mnist", path=shared_data("mnist.npz"), seed=1)
         assert np.array_equal(ours.validation.features, theirs.validation.features)
         for name, table in ours.owners.items():
             assert np.array_equal(table.features, theirs.owners[name].features)

@@ -39,8 +39,7 @@ def place(count: int, seed: int, low: float, high: float) -> npt.NDArray[np.floa
     return np.random.default_rng(seed).uniform(low, high, (count, 2))
 
 
-@pytest.fixture
-def common(tmp_path: Path) -> Path:
+def made_common(tmp_path: Path) -> Path:
     """All of the owners' points are wanted, and the seed set is not: a uniform choice is hard to beat."""
     np.savez(tmp_path / "v.npz", features=place(200, 1, 0.3, 0.9))
     np.savez(tmp_path / "s.npz", features=place(40, 2, 0.0, 0.3))
@@ -64,6 +63,17 @@ def common(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture
+def common(tmp_path: Path) -> Path:
+    return made_common(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    """The plan of `common` with all defaults, which tests only read."""
+    return plan_session(made_common(tmp_path_factory.mktemp("planned")))
+
+
 def made(path: Path, verdict: Verdict, owners: Staged | None = None, **flags: Any) -> quality.Judged:
     """The verdict of a plan whose rehearsal had this outcome."""
     setting = plan_setting(path, PlanFlags(**flags))
@@ -79,8 +89,8 @@ def staged(*ratios: float) -> Verdict:
     return Verdict(Rehearsal(tuple(Staged("some", each, 1.0, each, 1.0) for each in ratios), 0.5))
 
 
-def test_the_verdict_is_that_of_everybody_s_rehearsal(common: Path) -> None:
-    plan = plan_session(common)
+def test_the_verdict_is_that_of_everybody_s_rehearsal(common: Path, planned: Plan) -> None:
+    plan = planned
     session = simulate(open_cluster(common), rehearsing=Rehearsing(anyway=True)).as_json()
     rehearsal = plan["rehearsal"]
     assert rehearsal["verdict"] == session["verdict"]
@@ -89,11 +99,13 @@ def test_the_verdict_is_that_of_everybody_s_rehearsal(common: Path) -> None:
     assert plan["remedies"] == []
 
 
-def test_what_the_rule_of_thumb_calls_good_is_not_where_the_owners_data_are_the_limit(common: Path) -> None:
+def test_what_the_rule_of_thumb_calls_good_is_not_where_the_owners_data_are_the_limit(
+    common: Path, planned: Plan
+) -> None:
     setting = plan_setting(common, PlanFlags())
     guess = predict(setting, *release_errors(setting))
     assert guess.expected < 0.5 * guess.uniform, "good, said the rule"
-    plan = plan_session(common)
+    plan = planned
     assert plan["verdict"] != "good"
     found = plan["mmd2"]["weighted"]["times_random"]
     assert found["high"] == pytest.approx(2.0 * found["expected"]) == pytest.approx(4.0 * found["low"])
@@ -108,8 +120,8 @@ def test_what_the_rule_of_thumb_calls_good_is_not_where_the_owners_data_are_the_
     assert weighted["low"] < fmean(each["weighted"]["mmd2"] for each in sessions) < weighted["high"]
 
 
-def test_all_figures_are_of_the_sessions_that_were_played(common: Path) -> None:
-    plan = plan_session(common)
+def test_all_figures_are_of_the_sessions_that_were_played(common: Path, planned: Plan) -> None:
+    plan = planned
     assert plan["verdict_by"] == "a rehearsal"
     figures, played = plan["mmd2"], plan["rehearsal"]["owners"]
     assert figures["by"] == "sessions played with the owners' points"
@@ -129,7 +141,7 @@ def said(plan: Plan) -> str:
     return " ".join(stream.getvalue().split())
 
 
-def test_without_data_the_verdict_s_line_says_that_a_rehearsal_decides(common: Path) -> None:
+def test_without_data_the_verdict_s_line_says_that_a_rehearsal_decides(planned: Plan) -> None:
     sizes: dict[str, Any] = {"owners": 5, "validation": 380, "epsilon_owners": 1.0, "epsilon_consumer": 1.0}
     plan = plan_session(points=1000, **sizes)
     assert plan["verdict_by"] == "the rule of thumb"
@@ -138,7 +150,7 @@ def test_without_data_the_verdict_s_line_says_that_a_rehearsal_decides(common: P
     assert rule not in plan["reason"]
     settled = plan_session(points=1000, owner_points=1, **sizes)
     assert settled["verdict_by"] == "the session's settings"
-    assert rule not in said(settled) + said(plan_session(common))
+    assert rule not in said(settled) + said(planned)
 
 
 def test_what_was_not_rehearsed_is_not_called_good(common: Path) -> None:
@@ -180,8 +192,8 @@ def test_of_a_rule_that_asks_by_coins_the_floor_is_not_known(common: Path) -> No
     )
 
 
-def test_owners_among_whom_the_same_points_are_dealt_are_rehearsed(common: Path) -> None:
-    assert plan_session(common, owners=6)["rehearsal"] == plan_session(common)["rehearsal"]
+def test_owners_among_whom_the_same_points_are_dealt_are_rehearsed(common: Path, planned: Plan) -> None:
+    assert plan_session(common, owners=6)["rehearsal"] == planned["rehearsal"]
 
 
 @pytest.mark.parametrize("came_to", [0.01, 0.6, 1.3])

@@ -328,18 +328,24 @@ def test_the_first_sentence_says_whether_the_model_gets_better() -> None:
     assert as_json(RESULT)["model"]["own"] is None
 
 
+@pytest.fixture(scope="module")
+def demonstration() -> RunResult:
+    return simulate(open_cluster(DEMONSTRATION))
+
+
 @pytest.mark.parametrize(("details", "most"), [(False, 16), (True, 41)])
-def test_the_demonstration_fits_a_terminal_of_80_columns(*, details: bool, most: int) -> None:
+def test_the_demonstration_fits_a_terminal_of_80_columns(
+    demonstration: RunResult, *, details: bool, most: int
+) -> None:
     """Unless a path is too long for a line; sixteen lines unless all figures are requested."""
-    found = simulate(open_cluster(DEMONSTRATION))
     shown_by_run = replace(
-        found,
+        demonstration,
         wall_seconds=2.75,
         privacy=tuple(
             replace(each, why="", epsilon=each.epsilon if each.epsilon is not None else 3.0)
             if each.against != TRUSTED
             else each
-            for each in found.privacy
+            for each in demonstration.privacy
         ),
         data=Path("/runs/d.npz"),
         directory=Path("/runs"),

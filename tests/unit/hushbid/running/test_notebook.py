@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +17,7 @@ from hushbid.procuring import _SEED_SET
 from hushbid.protocol.machine.progress import COMPARING, Progress
 from hushbid.results.terminal import as_text
 from hushbid.running.notebook import notebook_bar
+from tests.unit.hushbid.cluster.test_cluster import files_cluster
 
 ROUNDS = {
     "session.points": 20,
@@ -25,6 +27,7 @@ ROUNDS = {
     "summary.epsilon": 1.0,
     "summary.neighbours": "add-remove-one",
 }
+FEATURES = {"gamma": 1.0, "columns": 2, "dimension": 8}
 
 
 class Shell:
@@ -55,6 +58,20 @@ def cluster() -> hushbid.Cluster:
     return hushbid.open_cluster("digits", settings=ROUNDS)
 
 
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> hushbid.Cluster:
+    """Two owners' few rows; no model is tried, as the validation set has no labels."""
+    path = files_cluster(tmp_path_factory.mktemp("small"), features=FEATURES)
+    return hushbid.open_cluster(path, settings=ROUNDS)
+
+
+@pytest.fixture(scope="module")
+def progressed(cluster: hushbid.Cluster) -> tuple[hushbid.RunResult, list[tuple[int, int]]]:
+    """A result, and the progress that was told meanwhile."""
+    told: list[tuple[int, int]] = []
+    return hushbid.simulate(cluster, progress=lambda *step: told.append(step)), told
+
+
 def test_a_notebook_shows_a_bar_that_ends_full(
     cluster: hushbid.Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,16 +92,17 @@ def test_a_terminal_and_a_script_show_none(monkeypatch: pytest.MonkeyPatch) -> N
     assert notebook_bar() is None
 
 
-def test_progress_tells_rounds_that_are_over_once_each_and_ends_at_p(cluster: hushbid.Cluster) -> None:
-    told: list[tuple[int, int]] = []
-    result = hushbid.simulate(cluster, progress=lambda *step: told.append(step))
+def test_progress_tells_rounds_that_are_over_once_each_and_ends_at_p(
+    progressed: tuple[hushbid.RunResult, list[tuple[int, int]]],
+) -> None:
+    result, told = progressed
     assert [number for number, _ in told] == [1, 2, 3, 4]
     assert told[-1] == (result.rounds, result.p)
 
 
-def test_what_follows_a_session_is_told_and_then_its_end_again(cluster: hushbid.Cluster) -> None:
+def test_what_follows_a_session_is_told_and_then_its_end_again(small: hushbid.Cluster) -> None:
     told: list[Progress] = []
-    hushbid.simulate(cluster, follow=told.append)
+    hushbid.simulate(small, follow=told.append)
     comparing = [each for each in told if each.phase == COMPARING]
     shares = [each.busy_share for each in comparing if each.busy_share is not None]
     assert shares == sorted(shares)
@@ -95,8 +113,11 @@ def test_what_follows_a_session_is_told_and_then_its_end_again(cluster: hushbid.
     assert all(replace(each, phase=end.phase, busy=None, busy_share=None) == end for each in comparing)
 
 
-def test_a_greedy_choice_that_is_not_wanted_is_said_to_be_left_out(cluster: hushbid.Cluster) -> None:
-    result = hushbid.simulate(hushbid.open_cluster("digits", settings={**ROUNDS, "run.greedy": False}))
+def test_a_greedy_choice_that_is_not_wanted_is_said_to_be_left_out(tmp_path: Path) -> None:
+    settings = {**ROUNDS, "run.greedy": False}
+    result = hushbid.simulate(
+        hushbid.open_cluster(files_cluster(tmp_path, features=FEATURES), settings=settings)
+    )
     found = result.as_json()
     assert found["not_computed"] == [{"figure": "greedy", "why": "`run.greedy` is false"}]
     assert found["mmd2_greedy"] is None
@@ -114,8 +135,11 @@ def test_a_greedy_choice_that_takes_long_and_is_wanted_is_announced(monkeypatch:
     assert result.choices.greedy.plain.mmd2 is not None
 
 
-def test_what_a_cell_returns_is_short_and_has_html(cluster: hushbid.Cluster) -> None:
-    result = hushbid.simulate(cluster)
+def test_what_a_cell_returns_is_short_and_has_html(
+    cluster: hushbid.Cluster,
+    progressed: tuple[hushbid.RunResult, list[tuple[int, int]]],
+) -> None:
+    result, _ = progressed
     assert repr(result).startswith("<RunResult of 'digits': 20 of 20 points of 5 owners, accuracy ")
     assert all(each.split()[0] in result._repr_html_() for each in result.sentences)
     assert repr(cluster) == "<Cluster 'digits': 20 points of 5 owners, rule sealed, from cluster.toml>"
