@@ -43,7 +43,7 @@ LARGEST_SIGMA: Final = 2.0**60
 """σ in grid units beyond which noise does not fit int64."""
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)
 def gaussian_sigma(epsilon: float, delta: float, sensitivity: float, releases: int, values: int) -> float:
     """The smallest σ at which `discrete_gaussian_epsilon` is at most ε.
 
@@ -81,7 +81,7 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float, releases: i
     return high
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)
 def mwem_step_epsilon(epsilon: float, delta: float, steps: int) -> float:
     """The largest ε of a step with which `steps` sound MWEM steps meet (ε, δ).
 
@@ -91,7 +91,7 @@ def mwem_step_epsilon(epsilon: float, delta: float, steps: int) -> float:
     return _largest(lambda step: mwem_step_cost(step, steps), epsilon, delta)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)
 def count_epsilon(epsilon: float, delta: float, counts: int) -> float:
     """The largest ε of a count such that `counts` counts that differ by one meet (ε, δ).
 
@@ -112,7 +112,7 @@ def shifted_count_cost(epsilon: float, counts: int) -> ApproximateCost:
     return ApproximateCost(epsilon=epsilon, delta=0.0, count=counts)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)
 def ask_epsilon(epsilon: float, delta: float, rounds: int) -> float:
     """The largest ε of a `logistic` ask with which `rounds` rounds meet (ε, δ).
 
