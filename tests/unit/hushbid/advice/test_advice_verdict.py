@@ -61,6 +61,8 @@ def test_plan_without_the_data_never_contradicts_a_rehearsed_proposal(place: Pat
         "seeds.npz",
         "--owners",
         "600,400",
+        "--points",
+        "25",
         "--epsilon",
         epsilon,
         "--write",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import decimal
-import hashlib
 import os
 import subprocess
 import sys
@@ -17,14 +16,9 @@ from hushbid.kme.kernels import LARGEST, kernel
 from hushbid.kme.subspace import KERNEL_BITS, Subspace, span
 from tests.boundaries import at_boundaries, views
 from tests.conftest import ROOT
+from tests.support.kernel_bits import GAMMA, bits, library_bits, points
 
 Points = npt.NDArray[np.float64]
-
-GAMMA = 3.7
-
-
-def points(count: int, columns: int, seed: int = 0) -> Points:
-    return np.random.default_rng(seed).uniform(size=(count, columns))
 
 
 def exact(x: Points, y: Points, gamma: float) -> list[list[decimal.Decimal]]:
@@ -86,20 +80,13 @@ def test_blocks_change_no_bit(block: int, monkeypatch: pytest.MonkeyPatch) -> No
 
 BITS = "93d812bd98f6dabf123841e96c608c3e5a3b759fb9938212845d619bc650e87d"
 _PRINT_BITS = """
-from tests.unit.hushbid.kme.test_kme_kernels import bits, library_bits
+import sys, types
+package = types.ModuleType("hushbid.kme")  # whose own imports, such as scikit-learn, take a second
+package.__path__ = ["hushbid/kme"]
+sys.modules[package.__name__] = package
+from tests.support.kernel_bits import bits, library_bits
 print(bits(), library_bits())
 """
-
-
-def bits() -> str:
-    """SHA-256 of many kernel values."""
-    values = [kernel(points(700, c, 1), points(40, c, 2), g) for c in (1, 2, 5) for g in (0.1, GAMMA, 60.0)]
-    return hashlib.sha256(np.array(values).astype("<f8").tobytes()).hexdigest()
-
-
-def library_bits() -> str:
-    """SHA-256 of many values of `np.exp`."""
-    return hashlib.sha256(np.exp(-np.random.default_rng(0).uniform(size=20_000)).tobytes()).hexdigest()
 
 
 def test_the_bits_are_the_same_on_every_machine() -> None:

@@ -63,7 +63,7 @@ def verdict_on(
 ) -> Verdict:
     """The verdict on a session over points along a curve."""
     sets = Sets(dataset("validation", curve(rows, 1)), dataset("seed-set", curve(40, 2)))
-    return Rehearsing(say=say, **how).verdict(session(epsilon), lambda: sets)
+    return Rehearsing(say=say, **how).verdict(session(epsilon, points=24), lambda: sets)
 
 
 @pytest.fixture(autouse=True)
