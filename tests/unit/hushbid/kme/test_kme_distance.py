@@ -48,7 +48,7 @@ def test_the_bound_holds_as_often_as_it_says(neighbours: str, delta: float, poin
     covered, within = 0, 0
     for seed in range(40):
         released = release_of(data, seed, points=points, neighbours=neighbours, delta=delta)
-        exact = distance(released.points, released.weights, data, GAMMA, length)
+        exact = distance(np.asarray(released.points, dtype=np.float64), released.weights, data, GAMMA, length)
         covered += exact <= released.distance()
         within += exact <= released.span_distance()
     assert covered >= 40 - 6

@@ -373,7 +373,7 @@ def test_where_nobody_can_be_asked_the_fingerprint_must_be_given(
 
 def test_who_approves_or_revokes_at_the_same_time_loses_nothing(session: Path) -> None:
     all_approved(session)
-    owners = [f"east-{number}" for number in range(12)]
+    owners = [f"east-{number}" for number in range(6)]
     made = {name: str(request(session.parent, name, new_keypair())) for name in owners}
     # Processes are forked from one that has imported what they take, and begin when the pipe is closed.
     changes = """if 1:
