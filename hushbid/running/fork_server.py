@@ -38,8 +38,14 @@ _INHERITED: Final = frozenset(
     | {"PYTHONHOME", "PYTHONUSERBASE", "PYTHONNOUSERSITE", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"}
 )
 _INHERITED_PREFIXES: Final = ("LC_", "OPENBLAS_", "OMP_", "MKL_", "BLIS_", "VECLIB_", "NPY_")
-_ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-"""Settings of BLAS: parties share the machine, and each has little to compute."""
+_ONE_THREAD: Final = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+}
+"""Settings of BLAS: parties share the machine, and each has little to compute. And of pyarrow, which starts a
+thread when it is imported: what forks must have one.
+"""
 
 
 def party_environment(own: Mapping[str, str]) -> dict[str, str]:
@@ -218,7 +224,7 @@ def start(control: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         # -P: a party's working directory holds data, and must not be imported from.
         [sys.executable, "-P", "-m", _MODULE, str(control)],
-        # One BLAS thread, whatever was requested: a fork copies only one thread, and parties use no more.
+        # One thread, whatever was requested: a fork copies no more, and parties use no more for BLAS.
         env=party_environment(os.environ) | _ONE_THREAD | {LAUNCHED: "1"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

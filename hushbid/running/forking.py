@@ -185,7 +185,7 @@ class _Server:
 
 def _load(modules: Sequence[str]) -> None:
     """Import what only some sessions need. A failed import shows up later, in whoever needs the module."""
-    absent = _NOT_FOR_ARRAYS not in sys.modules
+    absent = _NOT_FOR_ARRAYS not in {*sys.modules, *modules}
     if absent:
         without: dict[str, Any] = sys.modules
         without[_NOT_FOR_ARRAYS] = None  # as if it were not installed

@@ -30,6 +30,7 @@ from hushbid.protocol import platform
 from hushbid.protocol.config.loading import load_toml
 from hushbid.protocol.config.party import ConsumerFile, OwnerFile
 from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.data.formats import format_of
 from hushbid.protocol.errors import ExitCode, HushbidError, LocalProtocolError
 from hushbid.protocol.machine.progress import Progress
 from hushbid.protocol.names import CONSUMER, CURATOR
@@ -39,7 +40,7 @@ from hushbid.protocol.session.results import PartyResult
 from hushbid.protocol.session.session import Session, open_session
 from hushbid.results.run import RunResult
 from hushbid.running.check import check_run
-from hushbid.running.directory import RunDirectory, prepare
+from hushbid.running.directory import RunDirectory, named_files, prepare
 from hushbid.running.fork_server import ForkServer
 from hushbid.running.process import PartyFailed, PartyProcess
 from hushbid.running.report import import_page, with_pages
@@ -47,12 +48,15 @@ from hushbid.running.simulate import AfterRound, Follow, baselines, both
 from hushbid.running.training import ForkedTraining
 from hushbid.text_files import check_directory_place
 
-__all__ = ["DEFAULT_DIRECTORY", "Ended", "PartyFailed", "Say", "run", "run_parties"]
+__all__ = ["DEFAULT_DIRECTORY", "OF_TABLES", "Ended", "PartyFailed", "Say", "run", "run_parties"]
 
 DEFAULT_DIRECTORY: Final = Path("runs")
 
 Say: TypeAlias = Callable[[str], object]
 """Takes a line for people."""
+
+OF_TABLES: Final = ("hushbid.protocol.data.tables", "pandas")
+"""What parties that read tables import: pyarrow imports pandas where it is installed."""
 
 _T = TypeVar("_T")
 _LOOK_SECONDS: Final = 0.05
@@ -139,6 +143,8 @@ def run(
                 server=server,
                 replay=replay,
             )
+    if _reads_tables(cluster):
+        server.load(OF_TABLES)
     training = ForkedTraining(server, modules_of(cluster.model))
     if cluster.partition is not None:  # its rows have labels
         training.get_ready()
@@ -179,6 +185,16 @@ def run(
                 say(line)
         raise
     return result
+
+
+def _reads_tables(cluster: Cluster) -> bool:
+    """Whether a party's own file is a table."""
+    if cluster.partition is not None:  # whose files are arrays
+        return False
+    own = [
+        path for party in named_files(cluster).values() for path in party.values() if isinstance(path, Path)
+    ]
+    return any(known.table is not None for known in map(format_of, own) if known is not None)
 
 
 class _Importing:

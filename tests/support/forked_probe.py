@@ -35,6 +35,7 @@ def shown() -> dict[str, Any]:
         "system_environment": environment,
         "descriptors": descriptors(),
         "tasks": len(os.listdir("/proc/self/task")),
+        "modules": sorted(sys.modules),
         "group": os.getpgid(0) == os.getpid(),
         "path": sys.path,
         "child_signal": signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL,

@@ -413,6 +413,7 @@ def test_a_party_gets_nothing_of_the_environment_that_it_does_not_need() -> None
         "OPENBLAS_CORETYPE": "Haswell",
         "OPENBLAS_NUM_THREADS": "1",
         "OMP_NUM_THREADS": "1",
+        "JE_ARROW_MALLOC_CONF": "background_thread:false",
         "PYTHONPATH": got["PYTHONPATH"],
     }
     assert party_environment({"OMP_NUM_THREADS": "4"})["OMP_NUM_THREADS"] == "4"

@@ -22,6 +22,7 @@ from hushbid.consumer.learners import modules_of
 from hushbid.protocol import platform
 from hushbid.protocol.errors import ConfigError, DataError, HushbidError, Offence, RemoteProtocolError
 from hushbid.running.fork_server import Forked, ForkServer, party_environment
+from hushbid.running.launcher import OF_TABLES
 from hushbid.running.training import ForkedTraining
 from tests.conftest import ROOT
 from tests.support import forked_probe
@@ -113,6 +114,16 @@ def test_each_gets_what_was_meant_for_it_and_nothing_else(server: ForkServer, tm
     assert seen["environment"]["TZ"] == "Europe/Zurich"
     named = {entry.partition("=")[0] for entry in seen["system_environment"] if entry}
     assert named <= {*given, "HUSHBID_LAUNCHED"}
+
+
+def test_what_reads_tables_is_imported_once_and_starts_no_thread(tmp_path: Path) -> None:
+    with ForkServer() as server:
+        server.load(OF_TABLES)
+        seen = fork(server, tmp_path, "shown").said()
+        process = psutil.Process(fork(server, tmp_path, "wait").process.pid)
+        assert process.parent().num_threads() == 1
+    assert {*OF_TABLES, "pyarrow"} <= set(seen["modules"])
+    assert seen["tasks"] == 1
 
 
 @pytest.mark.parametrize("code", [0, 1, 4, 130])
