@@ -76,9 +76,17 @@ class Expansion:
 
     def rows(self, count: int, length: int) -> Words:
         """The first words of rows 0, 1, …: uint64 of shape (count, length)."""
-        rows = np.empty((count, length), dtype=np.uint64)
-        for row in range(count):
-            rows[row] = self.words(row, length)
+        copy, rows = self._state.copy, np.empty((count, length), dtype=np.uint64)
+        few = max(1, _CHUNK // max(1, length))  # of short rows, as many at once as a chunk has words
+        for start in range(0, count, few):
+            drawn = []
+            for row in range(start, min(start + few, count)):
+                state = copy()
+                state.update(row.to_bytes(8, "little"))
+                drawn.append(state.digest(8 * length))
+            rows[start : start + few] = np.frombuffer(b"".join(drawn), dtype="<u8").reshape(
+                len(drawn), length
+            )
         return rows
 
 

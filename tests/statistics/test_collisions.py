@@ -8,6 +8,7 @@ of a slightly different bandwidth or of another power, must fail at the same ALP
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -51,20 +52,26 @@ def pairs() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     return points, points + steps * towards
 
 
-def smallest_pvalue(
-    name: str, *, control: bool = False, width: int = 2**20, sampling: str = "independent"
-) -> float:
+@cache
+def counted(name: str, width: int, sampling: str) -> tuple[tuple[int, ...], float]:
+    """In how many rows each pair collides; and how often one that is far apart does by chance."""
     drawn = family(name, width=width, sampling=sampling)
     points, queries = pairs()
     collided = np.count_nonzero(drawn.hash(points) == drawn.hash_queries(queries), axis=1)
-    assumed = family(name, control=control, rows=1)
-    probabilities = np.diag(assumed.kernel(points, queries))
-    if drawn.spread.any():
-        # Rows that spread collide by chance besides; the others do not.
-        chance = np.mean(np.where(drawn.spread, 1.0 / drawn.cells, 0.0))
-        probabilities = probabilities + (1.0 - probabilities) * (0.0 if control else chance)
+    # Rows that spread collide by chance besides; the others do not.
+    chance = float(np.mean(np.where(drawn.spread, 1.0 / drawn.cells, 0.0)))
+    return tuple(collided.tolist()), chance
+
+
+def smallest_pvalue(
+    name: str, *, control: bool = False, width: int = 2**20, sampling: str = "independent"
+) -> float:
+    collided, chance = counted(name, width, sampling)
+    probabilities = np.diag(family(name, control=control, rows=1).kernel(*pairs()))
+    if not control:
+        probabilities = probabilities + (1.0 - probabilities) * chance
     return min(
-        float(stats.binomtest(int(count), ROWS, min(float(probability), 1.0)).pvalue)
+        float(stats.binomtest(count, ROWS, min(float(probability), 1.0)).pvalue)
         for count, probability in zip(collided, probabilities, strict=True)
     )
 
@@ -87,13 +94,11 @@ def test_spread_rows_collide_by_chance_once_in_as_many_as_they_have_cells(name: 
     assert family(name, width=5, rows=50).spread.all()
     kind, parameters, _ = FAMILIES[name]
     assert smallest_pvalue(name, width=5) > ALPHA
-    drawn = family(name, width=5)
-    points, queries = pairs()
-    collided = np.count_nonzero(drawn.hash(points) == drawn.hash_queries(queries), axis=1)
+    collided, _ = counted(name, 5, "independent")
     without_chance = np.diag(
-        kind(rows=1, width=5, lower=[-0.5] * 3, upper=[0.5] * 3, seed=5, **parameters).kernel(points, queries)
+        kind(rows=1, width=5, lower=[-0.5] * 3, upper=[0.5] * 3, seed=5, **parameters).kernel(*pairs())
     )
-    assert stats.binomtest(int(collided[-1]), ROWS, float(without_chance[-1])).pvalue < ALPHA
+    assert stats.binomtest(collided[-1], ROWS, float(without_chance[-1])).pvalue < ALPHA
 
 
 @pytest.mark.parametrize("name", FAMILIES)
