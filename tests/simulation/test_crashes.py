@@ -1,6 +1,6 @@
 """A session survives crashes of every party at every step: the result is that without crashes.
 
-K = 2 and p = 10, and p = 20 in the slow tests; `logistic`, which needs more than two owners, has three.
+K = 2 and p = 6, and p = 20 in the slow tests; `logistic`, which needs more than two owners, has three.
 Owners have 0.75·p points each, so that some rounds have exhausted bids. `hushbid sweep crashes` runs what is
 too much for a test: with `--pairs` every two crashes.
 """
@@ -34,9 +34,13 @@ from hushbid.protocol.transcript.reader import TranscriptReader
 from hushbid.simulation.simulator import UNRECORDED, Crash
 from hushbid.transcripts.replay import replayed
 
-ROUNDS = 10
+ROUNDS = 6
+FEW_ROUNDS = 3
+"""Where crashes are at the end of a session, or at all its steps: one round is like another."""
+ROUNDS_AWAY = 13
+"""Where an owner is away for some rounds."""
 MORE_ROUNDS = 20
-"""Of the slow tests, and of those in which an owner is away for some rounds."""
+"""Of the slow tests."""
 DEFAULT_RELEASE = "filtered-gaussian"
 OWNERS = ("owner-0", "owner-1")
 SHARES = 4
@@ -116,12 +120,12 @@ def test_a_crash_of_any_party_at_any_step(start: int, rule: str) -> None:
         survives(setting(rule), spread(own, 2, start))
 
 
-@pytest.mark.parametrize("count", [5, pytest.param(None, marks=pytest.mark.slow)], ids=["some", "every"])
+@pytest.mark.parametrize("count", [4, pytest.param(None, marks=pytest.mark.slow)], ids=["some", "every"])
 @pytest.mark.parametrize("rule", [name for name, rule in RULES.items() if rule.sealed])
 def test_a_crash_of_any_party_at_any_step_where_owners_commit(rule: str, count: int | None) -> None:
-    committing = setting(rule, rounds=4)._replace(commits=True)
+    committing = setting(rule, rounds=FEW_ROUNDS)._replace(commits=True)
     _, base = uncrashed(committing)
-    assert len(base.result["wins"]) == 4
+    assert len(base.result["wins"]) == FEW_ROUNDS
     survives(committing, some_of_each(base, count, len(rule)))
 
 
@@ -130,10 +134,10 @@ def test_a_crash_of_any_party_at_any_step_where_owners_commit(rule: str, count: 
 def test_a_crash_of_any_party_at_any_step_of_a_session_that_buys_three_a_round(
     rule: str, count: int | None
 ) -> None:
-    batches = setting(rule, rounds=4)._replace(batch=3)
+    batches = setting(rule, rounds=FEW_ROUNDS)._replace(batch=3)
     _, base = uncrashed(batches)
-    assert len(base.result["wins"]) == 12
-    assert {win[0] for win in base.result["wins"]} == ({1} if RULES[rule].herds else {1, 2, 3, 4})
+    assert len(base.result["wins"]) == 3 * FEW_ROUNDS
+    assert {win[0] for win in base.result["wins"]} == ({1} if RULES[rule].herds else {1, 2, 3})
     survives(batches, some_of_each(base, count, len(rule)))
 
 
@@ -150,7 +154,7 @@ def test_a_crash_of_any_party_at_any_moment_of_any_step(rule: str) -> None:
 def test_a_crash_of_whoever_makes_a_release(release: str) -> None:
     """`mwem`, like the default, carries state from release to release, which is restored."""
     _, base = uncrashed(setting("ask-all", release))
-    survives(setting("ask-all", release), spread(one_moment_each(base, (CURATOR, CONSUMER)), 9))
+    survives(setting("ask-all", release), spread(one_moment_each(base, (CURATOR, CONSUMER)), 6))
 
 
 @pytest.mark.slow
@@ -214,12 +218,12 @@ def test_a_party_crashes_again_as_soon_as_it_has_started_again(rule: str, again:
         for crash in crashes_of(base, party)
         if crash.left <= 0 and crash.step < len(base.steps[party]) - 2
     ]
-    survives(setting(rule), spread(plan, 8, again))
+    survives(setting(rule), spread(plan, 5, again))
 
 
 @pytest.mark.parametrize("rule", ["ask-all", "sealed"])
 def test_the_curator_and_another_crash_while_the_session_is_closed(rule: str) -> None:
-    _, base = uncrashed(setting(rule))
+    _, base = uncrashed(setting(rule, rounds=FEW_ROUNDS))
     closing = [crash for crash in crashes_of(base, CURATOR) if crash.step >= len(base.steps[CURATOR]) - 5]
     leaving = [
         crash
@@ -228,13 +232,13 @@ def test_the_curator_and_another_crash_while_the_session_is_closed(rule: str) ->
         for crash in crashes_of(base, party)
         if crash.step >= len(steps) - 2
     ]
-    survives(setting(rule), spread(list(product(closing, leaving)), 9), all_come=False)
+    survives(setting(rule, rounds=FEW_ROUNDS), spread(list(product(closing, leaving)), 9), all_come=False)
 
 
 # -- places of their own ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("count", [12, pytest.param(None, marks=pytest.mark.slow)], ids=["some", "every"])
+@pytest.mark.parametrize("count", [8, pytest.param(None, marks=pytest.mark.slow)], ids=["some", "every"])
 @pytest.mark.parametrize("rule", ["ask-all", "sealed"])
 def test_a_crash_between_two_parts_of_a_delivery(
     rule: str, count: int | None, monkeypatch: pytest.MonkeyPatch
@@ -259,7 +263,7 @@ def test_a_crash_in_a_session_from_which_an_owner_is_away_for_some_rounds(party:
 
     While it owes answers to older broadcasts nobody waits for it: if it crashes then, it may not catch up.
     """
-    session, _ = uncrashed(setting("sealed", rounds=MORE_ROUNDS))
+    session, _ = uncrashed(setting("sealed", rounds=ROUNDS_AWAY))
     gone = OWNERS[1]
 
     def away(number: int) -> tuple[str, ...]:
@@ -274,9 +278,9 @@ def test_a_crash_in_a_session_from_which_an_owner_is_away_for_some_rounds(party:
         assert not any(result[book] for book in ("faults", "refusals", "disputes"))
         missed = {(absence.owner, absence.round) for absence in result["absences"]}
         assert missed >= {(gone, number) for number in (6, 7, 8)}, crashes
-        last = MORE_ROUNDS if party == gone else 10
+        last = ROUNDS_AWAY if party == gone else 10
         assert missed <= {(gone, number) for number in range(5, last + 1)}, crashes
-        assert len(result["wins"]) == MORE_ROUNDS or party == gone, crashes
+        assert len(result["wins"]) == ROUNDS_AWAY or party == gone, crashes
         assert_recorded(session, course)
 
 
@@ -292,7 +296,7 @@ def assert_recorded(session: Session, course: SimulatedCourse) -> None:
 
 @pytest.mark.parametrize("party", [CURATOR, CONSUMER, *OWNERS])
 def test_a_party_that_crashed_before_its_first_record_begins_anew(party: str) -> None:
-    session, base = uncrashed(setting("sealed"))
+    session, base = uncrashed(setting("sealed", rounds=FEW_ROUNDS))
     course = run(session, [Crash(party, 0, UNRECORDED)])
     assert course.crashed == (Crash(party, 0, UNRECORDED),)
     assert check(course, base) == []
@@ -305,7 +309,7 @@ def test_a_party_that_crashed_before_its_first_record_begins_anew(party: str) ->
     "party", [CURATOR, CONSUMER, OWNERS[0], pytest.param(OWNERS[1], marks=pytest.mark.slow)]
 )
 def test_a_crash_takes_what_was_not_durable_and_nothing_else(party: str) -> None:
-    session, base = uncrashed(setting("sealed"))
+    session, base = uncrashed(setting("sealed", rounds=FEW_ROUNDS))
     for step in range(1, len(base.steps[party]) - 1, 2 if party == CURATOR else 1):
         kept, lost = (kinds_of(run(session, [Crash(party, step, left)]), party) for left in (0, UNRECORDED))
         before = kinds_of(base, party)[: step + 1]
