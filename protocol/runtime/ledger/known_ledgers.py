@@ -70,6 +70,11 @@ class KnownLedger:
     def of(cls, path: Path, lines: Sequence[bytes], *, capped: bool) -> Self:
         return cls(path.resolve(), len(lines), _digest_of(lines), capped)
 
+    @classmethod
+    def listed(cls, record: Mapping[str, Any]) -> Self:
+        """As the list has it."""
+        return cls(Path(record["ledger"]), record["lines"], record["digest"], record["capped"])
+
     def goes_on_in(self, lines: Sequence[bytes]) -> bool:
         """Whether a ledger with these lines is this one, complete, and perhaps longer by now."""
         return self.lines <= len(lines) and _digest_of(lines[: self.lines]) == self.digest
@@ -135,23 +140,25 @@ class HeldList(Closing):
     def __init__(self, file: LineFile, rows: str) -> None:
         self._file = file
         self._rows = rows
-        self._ledgers: dict[Path, KnownLedger] = {}
-        self.known: KnownLedger | None = None
+        # As the list has them: it may be long, and two of it are looked at.
+        self._last: dict[str, Mapping[str, Any]] = {}
+        known: Mapping[str, Any] | None = None
         for number, record in enumerate(file.records[1:], start=2):
-            listed, ledger = _listed(file.path, number, record)
-            self._ledgers[ledger.path] = ledger
-            if listed == rows:
-                self.known = ledger
+            _check(file.path, number, record)
+            self._last[record["ledger"]] = record
+            if record["rows"] == rows:
+                known = record
+        self.known = None if known is None else KnownLedger.listed(known)
 
     def at(self, path: Path) -> KnownLedger | None:
         """The ledger at a place, as it was when any rows were last charged to it, if known."""
-        return self._ledgers.get(path.resolve())
+        record = self._last.get(str(path.resolve()))
+        return None if record is None else KnownLedger.listed(record)
 
     def moved_from(self, path: Path) -> bool:
         """Whether the ledger that was last at a place continues in another known ledger."""
-        last = self.at(path)
-        others = [ledger.path for ledger in self._ledgers.values() if ledger.path != path.resolve()]
-        return last is not None and any(last.goes_on_at(other) for other in others)
+        last, here = self.at(path), str(path.resolve())
+        return last is not None and any(last.goes_on_at(Path(other)) for other in self._last if other != here)
 
     def note(self, ledger: KnownLedger) -> None:
         """Note durably that the rows are charged to a ledger, and its present state.
@@ -160,29 +167,28 @@ class HeldList(Closing):
             HushbidError: The disk is full or fails.
         """
         if self.known != ledger:
-            self._file.append(
-                {
-                    "rows": self._rows,
-                    "ledger": str(ledger.path),
-                    "lines": ledger.lines,
-                    "digest": ledger.digest,
-                    "capped": ledger.capped,
-                }
-            )
-            self.known = self._ledgers[ledger.path] = ledger
+            record = {
+                "rows": self._rows,
+                "ledger": str(ledger.path),
+                "lines": ledger.lines,
+                "digest": ledger.digest,
+                "capped": ledger.capped,
+            }
+            self._file.append(record)
+            self._last[str(ledger.path)] = record
+            self.known = ledger
 
     def close(self) -> None:
         self._file.close()
 
 
-def _listed(path: Path, number: int, record: Mapping[str, Any]) -> tuple[str, KnownLedger]:
+def _check(path: Path, number: int, record: Mapping[str, Any]) -> None:
     rows, ledger = record.get("rows"), record.get("ledger")
     lines, digest, capped = record.get("lines"), record.get("digest"), record.get("capped")
     if not (isinstance(rows, str) and isinstance(ledger, str)):
         raise malformed(path, number, "it names no rows or no ledger")
     if not (type(lines) is int and lines > 0 and isinstance(digest, str) and isinstance(capped, bool)):
         raise malformed(path, number, "it does not say what the ledger had")
-    return rows, KnownLedger(Path(ledger), lines, digest, capped)
 
 
 def _digest_of(lines: Sequence[bytes]) -> str:
