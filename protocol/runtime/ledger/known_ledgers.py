@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeAlias
 
 from hushbid.protocol.closing import Closing
 from hushbid.protocol.data import Dataset, rows_digest
@@ -33,6 +33,8 @@ _WHAT: Final = "the list of known ledgers"
 _PATIENCE: Final = 10.0
 """Seconds to wait for the file: all parties of a machine use it, for a moment each."""
 _KEY_BYTES: Final = 32
+_Noted: TypeAlias = tuple[int, str, bool]
+"""Of a ledger: the number of its lines, their digest, and whether it has a budget."""
 
 
 def known_ledgers_path() -> Path:
@@ -71,9 +73,9 @@ class KnownLedger:
         return cls(path.resolve(), len(lines), _digest_of(lines), capped)
 
     @classmethod
-    def listed(cls, record: Mapping[str, Any]) -> Self:
+    def noted(cls, path: str, noted: _Noted) -> Self:
         """As the list has it."""
-        return cls(Path(record["ledger"]), record["lines"], record["digest"], record["capped"])
+        return cls(Path(path), *noted)
 
     def goes_on_in(self, lines: Sequence[bytes]) -> bool:
         """Whether a ledger with these lines is this one, complete, and perhaps longer by now."""
@@ -141,19 +143,20 @@ class HeldList(Closing):
         self._file = file
         self._rows = rows
         # As the list has them: it may be long, and two of it are looked at.
-        self._last: dict[str, Mapping[str, Any]] = {}
-        known: Mapping[str, Any] | None = None
+        self._last: dict[str, _Noted] = {}
+        known: tuple[str, _Noted] | None = None
         for number, record in enumerate(file.records[1:], start=2):
-            _check(file.path, number, record)
-            self._last[record["ledger"]] = record
-            if record["rows"] == rows:
-                known = record
-        self.known = None if known is None else KnownLedger.listed(known)
+            listed, ledger, noted = _listed(file.path, number, record)
+            self._last[ledger] = noted
+            if listed == rows:
+                known = ledger, noted
+        self.known = None if known is None else KnownLedger.noted(*known)
 
     def at(self, path: Path) -> KnownLedger | None:
         """The ledger at a place, as it was when any rows were last charged to it, if known."""
-        record = self._last.get(str(path.resolve()))
-        return None if record is None else KnownLedger.listed(record)
+        ledger = str(path.resolve())
+        noted = self._last.get(ledger)
+        return None if noted is None else KnownLedger.noted(ledger, noted)
 
     def moved_from(self, path: Path) -> bool:
         """Whether the ledger that was last at a place continues in another known ledger."""
@@ -167,28 +170,30 @@ class HeldList(Closing):
             HushbidError: The disk is full or fails.
         """
         if self.known != ledger:
-            record = {
-                "rows": self._rows,
-                "ledger": str(ledger.path),
-                "lines": ledger.lines,
-                "digest": ledger.digest,
-                "capped": ledger.capped,
-            }
-            self._file.append(record)
-            self._last[str(ledger.path)] = record
+            self._file.append(
+                {
+                    "rows": self._rows,
+                    "ledger": str(ledger.path),
+                    "lines": ledger.lines,
+                    "digest": ledger.digest,
+                    "capped": ledger.capped,
+                }
+            )
+            self._last[str(ledger.path)] = ledger.lines, ledger.digest, ledger.capped
             self.known = ledger
 
     def close(self) -> None:
         self._file.close()
 
 
-def _check(path: Path, number: int, record: Mapping[str, Any]) -> None:
+def _listed(path: Path, number: int, record: Mapping[str, Any]) -> tuple[str, str, _Noted]:
     rows, ledger = record.get("rows"), record.get("ledger")
     lines, digest, capped = record.get("lines"), record.get("digest"), record.get("capped")
     if not (isinstance(rows, str) and isinstance(ledger, str)):
         raise malformed(path, number, "it names no rows or no ledger")
     if not (type(lines) is int and lines > 0 and isinstance(digest, str) and isinstance(capped, bool)):
         raise malformed(path, number, "it does not say what the ledger had")
+    return rows, ledger, (lines, digest, capped)
 
 
 def _digest_of(lines: Sequence[bytes]) -> str:
