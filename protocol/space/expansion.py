@@ -70,24 +70,22 @@ class Expansion:
         Args:
             row: From 0 to 2^64 - 1.
         """
-        state = self._state.copy()
-        state.update(row.to_bytes(8, "little"))
-        return np.frombuffer(state.digest(8 * count), dtype="<u8").astype(np.uint64)
+        return np.frombuffer(self._row(row, count), dtype="<u8").astype(np.uint64)
 
     def rows(self, count: int, length: int) -> Words:
         """The first words of rows 0, 1, …: uint64 of shape (count, length)."""
-        copy, rows = self._state.copy, np.empty((count, length), dtype=np.uint64)
+        rows = np.empty((count, length), dtype=np.uint64)
         few = max(1, _CHUNK // max(1, length))  # of short rows, as many at once as a chunk has words
         for start in range(0, count, few):
-            drawn = []
-            for row in range(start, min(start + few, count)):
-                state = copy()
-                state.update(row.to_bytes(8, "little"))
-                drawn.append(state.digest(8 * length))
-            rows[start : start + few] = np.frombuffer(b"".join(drawn), dtype="<u8").reshape(
-                len(drawn), length
-            )
+            part = rows[start : start + few]
+            drawn = b"".join(self._row(row, length) for row in range(start, start + len(part)))
+            part[:] = np.frombuffer(drawn, dtype="<u8").reshape(part.shape)
         return rows
+
+    def _row(self, row: int, count: int) -> bytes:
+        state = self._state.copy()
+        state.update(row.to_bytes(8, "little"))
+        return state.digest(8 * count)
 
 
 def uniforms(words: Words) -> npt.NDArray[np.float64]:
