@@ -113,12 +113,19 @@ class Copy:
 
 @dataclass(frozen=True, kw_only=True)
 class ChosenPoints:
-    """The points that were chosen, in order, as columns; `at` is the step from which the teller knows."""
+    """The points that were chosen, in order, as columns.
+
+    Attributes:
+        at: The step from which the teller knows.
+        delivered: The step from which the consumer has each: they are bought from then on. Shorter than the
+            others where no transcript tells that the last ones came.
+    """
 
     teller: int
     round: tuple[int, ...]
     owner: tuple[int, ...]
     at: tuple[int, ...]
+    delivered: tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

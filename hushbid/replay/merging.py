@@ -363,8 +363,17 @@ def _chosen(session: Session, told: Sequence[ReadTranscript], parties: Sequence[
             round=tuple(number for number, _ in found),
             owner=tuple(places[owner] for _, owner in found),
             at=tuple(_step(each, row) for row in each.reading.chosen_at[: len(found)]),
+            delivered=_delivered(told, len(found)),
         )
     return most
+
+
+def _delivered(told: Sequence[ReadTranscript], chosen: int) -> tuple[int, ...]:
+    """The step from which the consumer has each, by its own record; of what that lacks, by its receipts."""
+    steps: list[int] = []
+    for each in sorted(told, key=lambda one: one.party != CONSUMER):
+        steps += [_step(each, row) for row in each.reading.delivered_at[len(steps) : chosen]]
+    return tuple(steps)
 
 
 def _closeness(consumer: ReadTranscript) -> Closeness | None:

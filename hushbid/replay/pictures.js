@@ -14,11 +14,17 @@ const picturesOf = (facts, { mark, other }) => {
   let at = 0; // steps that are played
   let number = 0; // the round of the last of them
 
-  const chosenBy = (place) => {
-    if (!facts.chosen) return 0;
+  const countBefore = (known, place) => {
     let count = 0;
-    while (count < facts.chosen.at.length && facts.chosen.at[count] < place) count += 1;
+    while (count < known.length && known[count] < place) count += 1;
     return count;
+  };
+  const chosenBy = (place) => (facts.chosen ? countBefore(facts.chosen.at, place) : 0);
+
+  // Whether the consumer has all that were chosen: they are bought from then on, and not before.
+  const allBoughtBy = (place) => {
+    const count = chosenBy(place);
+    return count > 0 && countBefore(facts.chosen.delivered, place) >= count;
   };
 
   // The round of the last point that is known to be chosen, 0 before.
@@ -129,12 +135,13 @@ const picturesOf = (facts, { mark, other }) => {
     dots("bought", found.bought, bought);
     dots("rim", found.bought, boughtNow);
     dots("bought", found.bought, boughtNow);
+    const word = allBoughtBy(at) ? "bought" : "chosen";
     const keys = [
       ["wanted", found.wanted.x.length, `wanted: ${drawn(found.wanted, places(found.wanted))}`],
       ["offered", found.offered.x.length, `offered so far: ${drawn(found.offered, offered)}`],
       ["offered lit", found.offered.x.length, `offered in this round: ${drawn(found.offered, offeredNow)}`],
-      ["bought", found.bought.x.length, `bought so far: ${drawn(found.bought, bought)}`],
-      ["rim", found.bought.x.length, `bought in this round: ${drawn(found.bought, boughtNow)}`],
+      ["bought", found.bought.x.length, `${word} so far: ${drawn(found.bought, bought)}`],
+      ["rim", found.bought.x.length, `chosen in this round: ${drawn(found.bought, boughtNow)}`],
     ];
     const notes = [];
     if (found.mean) {
@@ -147,7 +154,7 @@ const picturesOf = (facts, { mark, other }) => {
       const [cx, cy] = spot(...found.means[bought.at(-1)]);
       drawing.append(make("svg:circle", { class: "ring", cx, cy, r: 7 }));
     }
-    keys.push(["ring", found.means.length, "mean of what was bought so far"]);
+    keys.push(["ring", found.means.length, `mean of what was ${word} so far`]);
     const told = keys.filter(([, count]) => count).map(([, , words]) => words);
     drawing.setAttribute("aria-label", `${title}: ${told.join("; ")}.`);
     const [first, second] = found.explained.map((each) => `${(100 * each).toFixed(0)} %`);
@@ -253,5 +260,5 @@ const picturesOf = (facts, { mark, other }) => {
     return figure("odometer", title, drawing, `${told}, after ${plural(releases, "release")}.`);
   }
 
-  return { chosenBy, draw, pictures };
+  return { allBoughtBy, chosenBy, draw, pictures };
 };

@@ -84,6 +84,8 @@ class Reading:
         self.machine: Machine | None = None
         self.chosen_at: list[int] = []
         """For each point that was chosen, or delivered, the row from which the party knew."""
+        self.delivered_at: list[int] = []
+        """For each point that the consumer has, the row from which the consumer, or the curator, knew."""
         self.ends: list[int] = []
         """Rows there are after each record; later ones do not move them."""
         self.offers = HandedPoints()
@@ -279,13 +281,15 @@ class Reading:
         at = told if told > first else min(first + 1, len(self.rows))
         self.track("phase", machine.phase, at)
         if isinstance(machine, CuratorMachine):
-            self._know(len(machine.ledger.wins), at)
+            _know(self.chosen_at, len(machine.ledger.wins), at)
+            _know(self.delivered_at, _receipted(machine), at)
             self.track("raw", machine.ledger.points_accessed, at)
             self.track("held", machine.ledger.candidates, at)
         elif isinstance(machine, OwnerMachine):
             self.track("handed", machine.handed_over, len(self.rows))  # with what it sends, not before
         elif isinstance(machine, ConsumerMachine):
-            self._know(len(machine.delivered), at)
+            _know(self.chosen_at, len(machine.delivered), at)
+            _know(self.delivered_at, len(machine.delivered), at)
             self.track("delivered", len(machine.delivered), at)
 
     def _insert(self, found: Sequence[_Finding], seconds: float, at: int, number: int) -> None:
@@ -335,8 +339,17 @@ class Reading:
         self._seen = len(ledger.absences), len(ledger.faults), len(ledger.disputes)
         return found
 
-    def _know(self, chosen: int, at: int) -> None:
-        self.chosen_at += [at] * (chosen - len(self.chosen_at))
+
+def _know(rows: list[int], points: int, at: int) -> None:
+    rows += [at] * (points - len(rows))
+
+
+def _receipted(machine: CuratorMachine) -> int:
+    """How many points the consumer has by its receipts; under `blind` by its account, of all at once."""
+    ending = machine.ending
+    if machine.phase in ("closing", "done") and ending.outcome == "complete":
+        return len(machine.ledger.wins)
+    return sum(len(part.purchases) for part in ending.parts[: max(0, ending.part - 1)])
 
 
 def _note(kind: str, fields: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The score of the consumer's model with the points that were bought so far.
+"""The score of the consumer's model with the points that were chosen so far.
 
 No transcript has it. Given the consumer's state directory, a model is trained with the points of the first
 rounds and the results' training weights, as the results' model was with all.
@@ -72,7 +72,7 @@ def _column(found: ModelCourse, name: str) -> tuple[float | None, ...]:
 
 
 def _told(found: ModelCourse, results: ModelFigures | None) -> Iterator[str]:
-    own = f"{found.own_rows:,} own rows and the points bought so far" if found.own_rows else "bought points"
+    own = f"{found.own_rows:,} own rows and the points chosen so far" if found.own_rows else "bought points"
     by = "test rows" if found.judged_on == "test" else "own rows, by cross-validation"
     yield (
         f"{found.estimator}, trained with {own}, judged on {found.judged:,} {by}. Each bought point has the "

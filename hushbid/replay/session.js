@@ -92,7 +92,7 @@ const sessionOf = (facts, { mark = "", other = null } = {}) => {
   if (own > 0) chosenOwner.value = String(own);
   chosenOwner.addEventListener("change", () => draw(at));
   const cards = make("div", { class: "cards" });
-  const { chosenBy, draw: drawPictures, pictures } = picturesOf(facts, { mark, other });
+  const { allBoughtBy, chosenBy, draw: drawPictures, pictures } = picturesOf(facts, { mark, other });
 
   // -- drawing ---------------------------------------------------------------------------------------------
 
@@ -301,7 +301,8 @@ const sessionOf = (facts, { mark = "", other = null } = {}) => {
     if (party >= 2) {
       let sold = 0;
       for (let i = 0; i < known; i += 1) sold += facts.chosen.owner[i] === party ? 1 : 0;
-      yield ["points sold", `${grouped(sold)} (by the ${parties[facts.chosen.teller]}’s transcript)`];
+      const term = allBoughtBy(at) ? "points sold" : "points chosen";
+      yield [term, `${grouped(sold)} (by the ${parties[facts.chosen.teller]}’s transcript)`];
     }
   }
 

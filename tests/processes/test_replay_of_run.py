@@ -98,7 +98,7 @@ def test_the_page_of_a_run_has_its_scores_and_wanted_rows(run: Path, tmp_path: P
     assert course["points"][1:] == [BATCH * number for number in course["round"][1:]], "at ends of rounds"
     assert len(course["points"]) == MOST_TRAINED + 1, "the bound, and none"
     assert course["told"] == [
-        f"LogisticRegression, trained with {WANTED} own rows and the points bought so far, judged on 150 "
+        f"LogisticRegression, trained with {WANTED} own rows and the points chosen so far, judged on 150 "
         "test rows. Each bought point has the weight that it has in the results’ model. Only the consumer "
         "can compute it, from its files."
     ]

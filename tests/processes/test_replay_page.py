@@ -233,6 +233,10 @@ def test_the_cards_at_the_end_are_the_transcripts(
     assert card(opened, beta)["received"].startswith(f"{own.received.total()} messages, ")
     assert card(opened, beta)["points sold"].startswith(f"{read.bought['beta']} (by the curator")
     assert f"{read.bought.total()} of {read.bought.total()} points" in text(opened, "shares")
+    for _ in range(2):
+        click(opened, "round-back")  # to the delivery, and before it
+    assert "points chosen" in card(opened, beta)
+    assert "points sold" not in card(opened, beta)
 
 
 def test_at_the_start_nobody_has_anything(opened: webdriver.Chrome) -> None:
@@ -416,6 +420,7 @@ def large() -> Facts:
             round=tuple(range(1, ROUNDS + 1)),
             owner=tuple(2 + (i * 7919) % OWNERS for i in range(ROUNDS)),
             at=tuple(range(1, steps, 2)),
+            delivered=(),
         ),
         closeness=None,
         points_drawn=crowded(),

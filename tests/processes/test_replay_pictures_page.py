@@ -88,6 +88,7 @@ def test_points_are_there_from_their_step_on_and_those_of_the_round_are_lit(
 ) -> None:
     found = points(facts)
     moments = [0, *range(1, len(facts.steps.round) + 1)]
+    (delivery,) = (i for i, kind in enumerate(facts.steps.kind) if facts.kinds[kind] == "delivery")
     # In the page: six calls for each moment cost more than the moment.
     told: list[tuple[list[int], list[int], str]] = opened.execute_script(
         f"""
@@ -111,9 +112,11 @@ def test_points_are_there_from_their_step_on_and_those_of_the_round_are_lit(
         ]
         assert dots == [*shown, 4]
         assert shining == lit
-        for said, count in zip(("offered so far", "bought so far"), shown, strict=True):
+        word = "bought" if played > delivery else "chosen"
+        for said, count in zip(("offered so far", f"{word} so far"), shown, strict=True):
             assert f"{said}: {count}" in words
-        for said, count in zip(("offered in this round", "bought in this round"), lit, strict=True):
+        assert f"mean of what was {word} so far" in words
+        for said, count in zip(("offered in this round", "chosen in this round"), lit, strict=True):
             assert f"{said}: {count}" in words
     assert max(len(found.bought.at), len(found.offered.at)) == len(found.offered.at) > 12
     assert log(opened) == []

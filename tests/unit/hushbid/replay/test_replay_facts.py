@@ -156,6 +156,61 @@ def test_a_point_is_known_from_the_step_that_decided_it(told: Callable[[str], Fa
         assert facts.steps.round[at] == number
 
 
+# -- what was bought ----------------------------------------------------------------------------------------
+
+
+def delivered_in(facts: Facts) -> list[str]:
+    """The kind of the step from which the consumer has each chosen point."""
+    assert facts.chosen is not None
+    return [facts.kinds[facts.steps.kind[at]] for at in facts.chosen.delivered]
+
+
+@pytest.mark.parametrize("rule", sorted(RULES))
+def test_what_was_chosen_is_bought_once_it_is_delivered(
+    rule: str, recorded: Callable[[str], Mapping[str, Path]], told: Callable[[str], Facts]
+) -> None:
+    facts = told(rule)
+    assert facts.chosen is not None
+    blind = RULES[rule].blind
+    assert delivered_in(facts) == ["award" if blind else "delivery"] * len(facts.chosen.at)
+    later = [at < last for at, last in zip(facts.chosen.at, facts.chosen.delivered, strict=True)]
+    assert set(later) == {not blind}, "a blind session hands each over when it is chosen"
+    alone = facts_of([recorded(rule)[CURATOR]])
+    assert delivered_in(alone) == ["account" if blind else "receipt"] * len(facts.chosen.at)
+
+
+@pytest.mark.parametrize("rule", ["sealed", "tender"])
+def test_each_part_of_a_delivery_brings_its_own_points(
+    rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hushbid.protocol.limits.DELIVERY_CHUNK_BYTES", 1)
+    paths = recorded_with(tmp_path, rule)
+    for kind, read in (("delivery", list(paths.values())), ("receipt", [paths[CURATOR]])):
+        facts = facts_of(read)
+        assert facts.chosen is not None
+        parts = [i for i, each in enumerate(facts.steps.kind) if facts.kinds[each] == kind]
+        assert facts.chosen.delivered == tuple(parts)
+        assert len(parts) == len(facts.chosen.at) == 4
+
+
+def test_what_never_came_is_not_bought(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hushbid.protocol.limits.DELIVERY_CHUNK_BYTES", 1)
+    paths = recorded_with(tmp_path, "tender")
+    image, whole = paths[CURATOR].read_bytes(), facts_of([paths[CURATOR]]).chosen
+    assert whole is not None
+    with TranscriptReader(paths[CURATOR]) as reader:
+        heard = [
+            record.number
+            for record in reader
+            if record.event.kind == "received" and record.event.private["frame"]["message"] == "receipt"  # type: ignore[index,call-overload]
+        ]
+    paths[CURATOR].write_bytes(image[: list(record_spans(image))[heard[1]][1]])
+    facts = facts_of([paths[CURATOR]])
+    assert facts.chosen is not None
+    assert facts.chosen.at == whole.at
+    assert facts.chosen.delivered == whole.delivered[:2]
+
+
 # -- one party, and copies ----------------------------------------------------------------------------------
 
 
