@@ -130,7 +130,7 @@ def _read(
             f"{path} is of another session than {first.path}.",
             advice="A replay is of one session: give its transcripts alone.",
         )
-    told, own = begun(path, header, begins)
+    told, own = begun(path, header, begins, session)
     if any(item.redacted for item in begins.items):
         _read_redacted(told)
     else:
@@ -139,16 +139,19 @@ def _read(
     return told, own if session is None else session
 
 
-def begun(path: Path, header: Header, begins: Record) -> tuple[ReadTranscript, Session]:
+def begun(
+    path: Path, header: Header, begins: Record, known: Session | None = None
+) -> tuple[ReadTranscript, Session]:
     """A transcript of which nothing was taken in yet, and its session.
 
     Args:
         begins: Its first record; the session lacks the seeds if that does.
+        known: As `opened_session` takes it.
 
     Raises:
         DataError: It has no usable session file, or its party is not of that session.
     """
-    own = opened_session(path, header, begins)
+    own = opened_session(path, header, begins, known)
     _check_party(path, header, own)
     return ReadTranscript(path, Reading(header, own, grouped=_grouped(own))), own
 
@@ -169,7 +172,11 @@ def _grouped(session: Session) -> bool:
 
 def _read_whole(told: ReadTranscript) -> None:
     try:
-        found = replayed(told.path, lambda record, _effects, machine: told.reading.take(record, machine))
+        found = replayed(
+            told.path,
+            lambda record, _effects, machine: told.reading.take(record, machine),
+            known=told.reading.session,
+        )
         told.torn_bytes = found.torn_bytes
     except HushbidError as error:
         told.stopped = _without_path(error.what, told.path)

@@ -113,9 +113,10 @@ def open_sources(paths: Sequence[Path]) -> tuple[TranscriptSource, ...]:
         ReplayDivergence: One differs from what its party's machine does.
     """
     sources: dict[str, TranscriptSource] = {}
+    first: TranscriptSource | None = None
     for path in paths:
-        source = _open(path)
-        first = next(iter(sources.values()), source)
+        source = _open(path, None if first is None else first.session)
+        first = source if first is None else first
         if source.header.session != first.header.session:
             raise ConfigError(
                 f"{path} is of another session than {first.path}.",
@@ -132,7 +133,7 @@ def open_sources(paths: Sequence[Path]) -> tuple[TranscriptSource, ...]:
     )
 
 
-def _open(path: Path) -> TranscriptSource:
+def _open(path: Path, known: Session | None) -> TranscriptSource:
     with TranscriptReader(path) as reader:
         first = next(reader, None)
     if first is None:
@@ -140,11 +141,11 @@ def _open(path: Path) -> TranscriptSource:
             f"{path}: the transcript has no record.",
             advice="Its party stopped before it began: leave it out.",
         )
-    session = opened_session(path, reader.header, first)
+    session = opened_session(path, reader.header, first, known)
     course = Course(reader.header, points_in_bids=session.rule.candidate_with_bid)
     if any(item.redacted for item in first.items):
         return _open_redacted(path, session, course)
-    found = replayed(path, lambda record, _effects, _machine: course.take(record))
+    found = replayed(path, lambda record, _effects, _machine: course.take(record), known=session)
     return TranscriptSource(path, found.header, found.session, found.machine, course, found.torn_bytes)
 
 

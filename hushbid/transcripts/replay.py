@@ -61,6 +61,7 @@ def replayed(
     *,
     image: bytes | None = None,
     check: Callable[[Session, Header], Restore] | None = None,
+    known: Session | None = None,
 ) -> Replayed:
     """Replay a transcript: feed the recorded events to the same machine, and compare every effect.
 
@@ -68,6 +69,7 @@ def replayed(
         each: Called after every record, with its effects and the machine.
         image: The transcript's bytes, if already read.
         check: Makes, from session and header, the check of every computation against its recorded outcome.
+        known: As `opened_session` takes it.
 
     Raises:
         DataError: It is not a transcript, is redacted, or does not begin with its session file.
@@ -81,7 +83,7 @@ def replayed(
             raise DataError(
                 f"{path}: the transcript has no record yet.", advice="Replay it after the party has begun."
             )
-        session = _session(path, records.header, first)
+        session = _session(path, records.header, first, known)
         machine = _machine(session, records.header)
         restore = check(session, records.header) if check is not None else None
         replay = Replay(machine, _reader(session, records.header.party, machine), restore)
@@ -107,26 +109,30 @@ def replayed(
     )
 
 
-def opened_session(path: Path, header: Header, first: Record) -> Session:
+def opened_session(path: Path, header: Header, first: Record, known: Session | None = None) -> Session:
     """The session in a transcript's first record; without seeds if it is redacted.
+
+    Args:
+        known: A session that this opened before, of any transcript: taken where the record has the same file.
 
     Raises:
         DataError: The record has no usable session file, or has another version of the protocol.
     """
     try:
         check_version(header.protocol)
-        return open_session(recorded_session(first.event))
+        file = recorded_session(first.event)
+        return known if known is not None and known.file == file else open_session(file)
     except HushbidError as error:
         raise DataError(f"{path}: {error.what}", advice=error.advice) from None
 
 
-def _session(path: Path, header: Header, first: Record) -> Session:
+def _session(path: Path, header: Header, first: Record, known: Session | None) -> Session:
     if first.event.redacted:
         raise DataError(
             f"{path}: the transcript is redacted, and cannot be replayed.",
             advice="Replay the file that the party itself recorded; `transcript verify` checks this one.",
         )
-    return opened_session(path, header, first)
+    return opened_session(path, header, first, known)
 
 
 def _machine(session: Session, header: Header) -> CuratorMachine | OwnerMachine | ConsumerMachine:

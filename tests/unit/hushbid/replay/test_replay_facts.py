@@ -12,15 +12,18 @@ import pytest
 from pydantic_core import PydanticUndefined
 
 from hushbid.owner.machine import OwnerMachine
+from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.errors import ConfigError, DataError, TranscriptDamaged
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.session.session import Session, open_session
 from hushbid.protocol.transcript.reader import TranscriptReader
 from hushbid.protocol.transcript.redaction import redact
 from hushbid.protocol.wire.messages import Bid, Message, fixed
 from hushbid.replay.facts import NOBODY, Facts
 from hushbid.replay.knowledge import MEANINGS, TABLE, knowledge_of
 from hushbid.replay.merging import facts_of
+from hushbid.report.sources import open_sources
 from hushbid.simulation.simulator import UNRECORDED, Crash
 from tests.simulation.harness import names
 from tests.support.replay_sessions import counted, recorded_with
@@ -209,6 +212,27 @@ def test_what_never_came_is_not_bought(tmp_path: Path, monkeypatch: pytest.Monke
     assert facts.chosen is not None
     assert facts.chosen.at == whole.at
     assert facts.chosen.delivered == whole.delivered[:2]
+
+
+@pytest.mark.parametrize("read", [facts_of, open_sources])
+def test_a_session_is_opened_once_for_all_its_transcripts(
+    read: Callable[[list[Path]], object],
+    recorded: Callable[[str], Mapping[str, Path]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opened: list[SessionFile] = []
+
+    def counting(file: SessionFile) -> Session:
+        opened.append(file)
+        return open_session(file)
+
+    monkeypatch.setattr("hushbid.transcripts.replay.open_session", counting)
+    paths = recorded("ask-all")
+    _ = read(list(paths.values()))
+    assert len(opened) == 1
+    _ = read([paths[CURATOR], redacted(paths["owner-0"]), paths[CONSUMER]])
+    assert len(opened) == 3, "a redacted copy lacks the seeds: another session file"
+    assert opened[2] != opened[0] == opened[1]
 
 
 # -- one party, and copies ----------------------------------------------------------------------------------
