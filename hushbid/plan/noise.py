@@ -21,7 +21,14 @@ from hushbid.protocol.privacy.releases.mwem import MwemRelease
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.grid import FEATURE_UNIT, Totals
 
-__all__ = ["MwemCalibration", "ReleaseError", "drowns", "noise_values", "owners_error", "release_errors"]
+__all__ = [
+    "MwemCalibration",
+    "ReleaseError",
+    "drowning_errors",
+    "noise_values",
+    "owners_error",
+    "release_errors",
+]
 
 UNIT: Final = round(1.0 / FEATURE_UNIT)
 DROWNED: Final = 1000.0
@@ -93,19 +100,18 @@ class ReleaseError(Figures):
 def release_errors(setting: PlanSetting) -> tuple[ReleaseError, ReleaseError]:
     """The release of D_v (the curator's finer one, if any), and the curator's last release of S."""
     session = setting.session()
-    return (
-        _error(session.charged_target, session, setting, setting.m, Neighbours.SUBSTITUTE_ONE),
-        _error(session.summary, session, setting, setting.count, Neighbours.ADD_REMOVE_ONE),
-    )
+    return _target_error(session, setting), _summary_error(session, setting)
 
 
-def drowns(setting: PlanSetting) -> bool:
-    """Whether the noise of D_v's release exceeds whatever points can differ by (`DROWNED`)."""
+def drowning_errors(setting: PlanSetting) -> tuple[ReleaseError, ReleaseError] | None:
+    """`release_errors` if D_v's release has more noise than points can differ by (`DROWNED`), else None."""
     session = setting.session()
     if session.charged_target.sigma is None:
-        return False  # it releases nothing that is longer than a mean can be
-    target = _error(session.charged_target, session, setting, setting.m, Neighbours.SUBSTITUTE_ONE)
-    return target.error**2 / target.width >= DROWNED
+        return None  # it releases nothing that is longer than a mean can be
+    target = _target_error(session, setting)
+    if target.error**2 / target.width < DROWNED:
+        return None
+    return target, _summary_error(session, setting)
 
 
 def owners_error(setting: PlanSetting) -> ReleaseError | None:
@@ -133,6 +139,14 @@ def noise_values(setting: PlanSetting) -> dict[str, int]:
         for draw in draws if times else ():
             values[draw.distribution] += draw.size * times
     return dict(values)
+
+
+def _target_error(session: Session, setting: PlanSetting) -> ReleaseError:
+    return _error(session.charged_target, session, setting, setting.m, Neighbours.SUBSTITUTE_ONE)
+
+
+def _summary_error(session: Session, setting: PlanSetting) -> ReleaseError:
+    return _error(session.summary, session, setting, setting.count, Neighbours.ADD_REMOVE_ONE)
 
 
 def _error(

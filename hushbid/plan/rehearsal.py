@@ -24,7 +24,7 @@ from hushbid.consumer.party import consumer_party
 from hushbid.consumer.verdict import Rehearsal, Staged
 from hushbid.curator.machine import CuratorMachine
 from hushbid.plan.coded_rows import coded, dataset_of, evenly_labelled, every, features_of, with_every_label
-from hushbid.plan.noise import drowns, release_errors
+from hushbid.plan.noise import drowning_errors
 from hushbid.plan.prediction import predict
 from hushbid.plan.setting import setting_of
 from hushbid.protocol.config.session import SessionFile
@@ -127,7 +127,7 @@ def rehearse(
 
     Half of D_v is the target, each row twice, so that the target has its real number of rows and its real
     noise. The other half is what owners have of it. If the kernel can tell nothing, or noise exceeds whatever
-    points can differ by (`drowns`), nothing is played.
+    points can differ by (`drowning_errors`), nothing is played.
 
     Args:
         validation, seed_set: As `looked_at`.
@@ -149,8 +149,8 @@ def rehearse(
     if looked.blind:
         return looked
     setting = setting_of(session.file, validation=m, seed_points=len(seed_set))
-    if drowns(setting):
-        return replace(looked, expected=predict(setting, *release_errors(setting)).drowned)
+    if (errors := drowning_errors(setting)) is not None:
+        return replace(looked, expected=predict(setting, *errors).drowned)
 
     def played_so_far(kind: int, share: float) -> None:
         if progress is not None:

@@ -23,8 +23,9 @@ from hushbid.cluster.file import open_cluster
 from hushbid.consumer.cli import command
 from hushbid.consumer.store import VERDICT_FILE, keep_verdict, kept_verdict, read_verdict
 from hushbid.consumer.verdict import NO_VERDICT, Rehearsal, Staged, Verdict
+from hushbid.plan import noise
 from hushbid.plan.flags import PlanFlags
-from hushbid.plan.noise import release_errors
+from hushbid.plan.noise import ReleaseError, release_errors
 from hushbid.plan.prediction import predict
 from hushbid.plan.setting import plan_setting
 from hushbid.plan.verdict import Rehearsing, Sets, nothing_to_choose, what_is_wrong
@@ -117,6 +118,21 @@ def test_noise_beyond_all_differences_is_refused_unplayed(epsilon: float) -> Non
     assert found.rehearsal is not None
     assert found.rehearsal.staged == ()
     assert (found.rehearsal.expected or 0.0) > 1.0
+
+
+def test_each_error_of_an_unplayed_session_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    computed: list[ReleaseError] = []
+
+    def counting(*given: Any) -> ReleaseError:
+        computed.append(error(*given))
+        return computed[-1]
+
+    error = noise._error
+    monkeypatch.setattr(noise, "_error", counting)
+    found = verdict_on(1e-5, anyway=True)
+    assert len(computed) == 2, "the target's, and the summary's"
+    assert found.rehearsal is not None
+    assert found.rehearsal.staged == ()
 
 
 @pytest.mark.parametrize(

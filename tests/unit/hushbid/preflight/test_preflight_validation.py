@@ -133,7 +133,8 @@ def test_the_consumer_reads_what_came_of_a_rehearsal(party: Any, monkeypatch: py
     one.session["target"]["epsilon"] = one.session["summary"]["epsilon"] = 1e-9
     lines = one.preflight("--offline").checks["rehearsal"]["problem"].split("\n")
     assert lines[1].startswith("nothing was played: the rule of thumb of `hushbid plan` has ")
-    monkeypatch.setattr("hushbid.plan.rehearsal.drowns", lambda _: False)  # with more noise than is played
+    # With more noise than is played.
+    monkeypatch.setattr("hushbid.plan.rehearsal.drowning_errors", lambda _: None)
     one.session["target"]["epsilon"] = one.session["summary"]["epsilon"] = 0.005
     report = one.preflight("--offline")
     check = report.checks["rehearsal"]
