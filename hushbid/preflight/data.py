@@ -6,8 +6,6 @@ No message here states the number of rows: one record more or less would change 
 from __future__ import annotations
 
 import os
-import tempfile
-from pathlib import Path
 from typing import Final, cast
 
 from hushbid.consumer.learners import check_model
@@ -21,8 +19,7 @@ from hushbid.protocol.data import Dataset, check_labels
 from hushbid.protocol.data.names import listed
 from hushbid.protocol.errors import ConfigError, HushbidError
 from hushbid.protocol.privacy.accounting.validation import check_delta_of
-from hushbid.protocol.runtime.ledger.cap import Cap
-from hushbid.protocol.runtime.ledger.dataset_budget import DatasetBudget, dataset_budget
+from hushbid.protocol.runtime.ledger.dataset_budget import DatasetBudget, dataset_budget, ledger_path
 from hushbid.protocol.runtime.party import beginning
 from hushbid.protocol.session.boxes import boxed
 from hushbid.protocol.session.guarantee import CONSUMERS_DATA, OWNERS_DATA
@@ -102,19 +99,15 @@ def budget(subject: Subject, *, warn: bool = True) -> str | NotChecked | Warned:
     except HushbidError:
         return NotChecked("only once the data can be read")
     file = cast(OwnerFile | ConsumerFile, subject.file)
-    path = file.ledger or subject.data_files[0].with_name(f"{subject.data_files[0].name}.ledger")
+    path = ledger_path(file, subject.data_files[0])
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):
         raise ConfigError(
             f"{path}: the ledger of the data cannot be kept there.",
             advice="Name one in an existing directory that this user can write to.",
         )
-    if path.exists():
-        kept = _budget(subject, file, path)
-        transcript = beginning(subject.transcript)
-        cap = kept.check(transcript=transcript, record=False, warn=warn)
-        other = kept.elsewhere()
-    else:
-        cap, other = _check_without_a_ledger(subject, file, path, warn=warn)
+    kept = _budget(subject, file)
+    cap = kept.check(transcript=beginning(subject.transcript), record=False, warn=warn)
+    other = kept.elsewhere()
     said = (
         "no budget is set: every session is charged to the ledger, and none is refused"
         if cap is None
@@ -128,31 +121,17 @@ def budget(subject: Subject, *, warn: bool = True) -> str | NotChecked | Warned:
     )
 
 
-def _check_without_a_ledger(
-    subject: Subject, file: OwnerFile | ConsumerFile, path: Path, *, warn: bool
-) -> tuple[Cap | None, Path | None]:
-    """Check against an empty ledger elsewhere: the data's own ledger begins with its first charge."""
-    with tempfile.TemporaryDirectory() as place:
-        empty = Path(place) / "ledger"
-        try:
-            kept = _budget(subject, file, empty)
-            return kept.check(record=False, warn=warn, called=path), kept.elsewhere()
-        except HushbidError as error:
-            raise type(error)(error.what.replace(str(empty), str(path)), advice=error.advice) from None
-
-
-def _budget(subject: Subject, file: OwnerFile | ConsumerFile, ledger: Path) -> DatasetBudget:
+def _budget(subject: Subject, file: OwnerFile | ConsumerFile) -> DatasetBudget:
     session, statements = subject.session, subject.session.privacy()
     machine: OwnerMachine | ConsumerMachine
     if subject.role == "owner":
         machine, statement = OwnerMachine(session, name=subject.name), statements[0]
     else:
         machine, statement = consumer_machine(session), statements[1]
-    kept = file.model_copy(update={"ledger": ledger})
     dataset, *_ = subject.datasets.values()
     return dataset_budget(
         session,
-        kept,
+        file,
         subject.data_files[0],
         dataset,
         machine.charge,

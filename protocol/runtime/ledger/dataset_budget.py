@@ -43,22 +43,14 @@ class DatasetBudget:
     subject: ChargedData
     paid_as: str = ""
 
-    def check(
-        self,
-        *,
-        transcript: str = "",
-        record: bool = True,
-        warn: bool = True,
-        called: Path | None = None,
-    ) -> Cap | None:
+    def check(self, *, transcript: str = "", record: bool = True, warn: bool = True) -> Cap | None:
         """Refuse to enrol in a session that the budget does not allow.
 
         Args:
             transcript: The beginning of the party's transcript of the session (`party.beginning`); empty: it
                 has none.
-            record: Whether the ledger records the party's budget; False: nothing is written.
+            record: Whether the ledger records the party's budget; False: nothing is written, or made.
             warn: Whether to log findings that are no obstacle.
-            called: The ledger's path in the log; None: its own.
 
         Returns:
             The budget in force, if any.
@@ -70,8 +62,8 @@ class DatasetBudget:
         """
         with self._open(record=record) as ledger:
             if warn:
-                ledger.warn(called)
-                self._warn_of_other_rows(ledger, called)
+                ledger.warn()
+                self._warn_of_other_rows(ledger)
             if self.paid_as and all(each.identifier != self.paid_as for each in ledger.spendings):
                 raise ConfigError(
                     f"{self.path}: the release of the target that was named was not charged to this ledger.",
@@ -80,13 +72,13 @@ class DatasetBudget:
             ledger.check(self._of_this_run(ledger, transcript))
             return ledger.cap
 
-    def _warn_of_other_rows(self, ledger: LifetimeLedger, called: Path | None) -> None:
+    def _warn_of_other_rows(self, ledger: LifetimeLedger) -> None:
         """Log that the last commitment to these data, of this depth, was to other rows."""
         root, depth = self.spending.root, self.spending.root.rpartition("/")[2]
         named = [each for each in ledger.spendings if each.root and each.root.rpartition("/")[2] == depth]
         if named and named[-1].root != root:
             session = named[-1].identifier.partition("/")[0]
-            log(LogEvent.LEDGER_OTHER_ROWS, path=str(called or self.path), session=session)
+            log(LogEvent.LEDGER_OTHER_ROWS, path=str(self.path), session=session)
 
     def elsewhere(self) -> Path | None:
         """Another ledger, if any, that the same rows were charged to; its budget does not bind here."""

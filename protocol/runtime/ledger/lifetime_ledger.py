@@ -139,8 +139,8 @@ class LifetimeLedger(Closing):
                 force.
             neighbours: The datasets that a first budget compares, unless `budget` names some.
             rows: The dataset's; None: unknown, and nothing is to be charged.
-            record: Whether to record findings and the party's budget; False: nothing is written, for mere
-                inquiries.
+            record: Whether to record findings and the party's budget; False: nothing is written, and no file
+                is made, for mere inquiries.
 
         Raises:
             ConfigError: It cannot be opened, others may use it, or another process holds it; the recorded
@@ -155,9 +155,10 @@ class LifetimeLedger(Closing):
                 rows.prepare()
         if not path.exists():
             # Refusals come before the file is made: an empty file would look like a ledger.
-            cls(LineFile.absent(path, what=_WHAT), neighbours=relation, rows=rows)._begin(
-                budget, record=False
-            )
+            absent = cls(LineFile.absent(path, what=_WHAT), neighbours=relation, rows=rows)
+            absent._begin(budget, record=False)
+            if not record:
+                return absent
         ledger = cls(LineFile.open(path, what=_WHAT, format_name=FORMAT), neighbours=relation, rows=rows)
         try:
             ledger._begin(budget, record=record)
@@ -229,13 +230,9 @@ class LifetimeLedger(Closing):
                 self._note_rows(listed)
         return fresh
 
-    def warn(self, called: Path | None = None) -> None:
-        """Log findings at opening that were no obstacle.
-
-        Args:
-            called: The file's path in the log; None: its own.
-        """
-        path = str(called or self.path)
+    def warn(self) -> None:
+        """Log findings at opening that were no obstacle."""
+        path = str(self.path)
         if self.cut:
             log(LogEvent.LEDGER_CUT, path=path, bytes=self.cut)
         if self.elsewhere is not None:

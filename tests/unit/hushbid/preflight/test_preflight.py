@@ -26,7 +26,7 @@ from hushbid.preflight.state import ended_with, expected_bytes
 from hushbid.protocol import __version__, platform
 from hushbid.protocol.config.party import BudgetSection
 from hushbid.protocol.config.session import SessionFile
-from hushbid.protocol.data import DataColumns, load_dataset
+from hushbid.protocol.data import DataColumns, Dataset, load_dataset
 from hushbid.protocol.errors import ExitCode
 from hushbid.protocol.machine.machine import Finish
 from hushbid.protocol.runtime.keys import KeyPair, new_keypair, write_secret
@@ -334,6 +334,16 @@ def test_a_budget_of_rows_that_another_ledger_has_is_for_a_person_to_settle(part
     with opened(other, load_dataset(one.place / "data.npz", DataColumns())) as ledger:
         ledger.charge(spending())
     wrong(one.preflight("--offline"), "budget", 4, f"were charged to {other}")
+
+
+def test_a_ledger_that_was_removed_is_missed_before_the_session_too(party: Any) -> None:
+    one = party()
+    ledger = one.place / "data.npz.ledger"
+    with opened(ledger, Dataset.from_arrays("other rows", np.zeros((2, 3)))) as there:
+        there.charge(spending())
+    ledger.unlink()
+    wrong(one.preflight("--offline"), "budget", 4, "does not begin with the 2 lines that it had")
+    assert not ledger.exists()
 
 
 @pytest.mark.parametrize("begun", [False, True])

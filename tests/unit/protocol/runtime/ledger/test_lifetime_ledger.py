@@ -126,6 +126,14 @@ def test_the_same_name_at_another_cost_is_refused(path: Path) -> None:
         assert ledger.spendings == (session(),)
 
 
+def test_an_inquiry_makes_no_file(path: Path) -> None:
+    with opened(path, BudgetSection(epsilon=0.5), record=False) as ledger:
+        assert (ledger.spendings, ledger.cut) == ((), 0)
+        with pytest.raises(BudgetExceeded, match="'spring' would bring"):
+            ledger.check(session())
+    assert list(path.parent.iterdir()) == []
+
+
 # -- The budget -------------------------------------------------------------------------------------
 
 
