@@ -187,5 +187,4 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 def pytest_collection_finish() -> None:
     """Exclude permanent objects, modules and the tests themselves, from garbage collection."""
-    gc.collect()
     gc.freeze()
