@@ -279,8 +279,9 @@ def _trying(name: str) -> Iterator[None]:
 
     Its warnings are dropped: a model that stopped early is still a model, and figures show how good it is.
     """
-    # Models here are small. Threads of OpenMP that wait for a processor another program has cost minutes.
-    with warnings.catch_warnings(), _openmp(len(sys.modules)).limit(limits=1):
+    # Models here are small. Threads that wait for a processor another program has cost minutes. A driver has
+    # limited what was loaded when it began, and not SciPy's BLAS, which comes with scikit-learn.
+    with warnings.catch_warnings(), _libraries(len(sys.modules)).limit(limits=1):
         warnings.simplefilter("ignore")
         try:
             yield
@@ -293,9 +294,9 @@ def _trying(name: str) -> Iterator[None]:
 
 
 @lru_cache(maxsize=1)
-def _openmp(_imported: int) -> ThreadpoolController:
-    """The process's OpenMP. It is searched for anew after imports alone, as that takes 10 ms."""
-    return ThreadpoolController().select(user_api="openmp")
+def _libraries(_imported: int) -> ThreadpoolController:
+    """The process's OpenMP and BLAS. They are searched for anew after imports alone, as that takes 10 ms."""
+    return ThreadpoolController()
 
 
 def counted(

@@ -14,6 +14,7 @@ from hushbid.catalogue.ranking import Ranking, rank
 from hushbid.consumer.party import check_disjoint
 from hushbid.consumer.target import map_identity
 from hushbid.protocol.data import check_dataset
+from hushbid.protocol.runtime.blas_threads import one_blas_thread
 from hushbid.roster.file import RosterFile
 
 __all__ = ["ScreeningResult", "screen", "write_session"]
@@ -54,6 +55,7 @@ class ScreeningResult:
         }
 
 
+@one_blas_thread()
 def screen(what: Screening, consumer: ConsumerData) -> ScreeningResult:
     """Rank owners by their entries.
 

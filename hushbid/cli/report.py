@@ -72,12 +72,10 @@ def report_command(
     """
     from hushbid.protocol.data import DataColumns
     from hushbid.protocol.data.names import split_names
-    from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
     from hushbid.report.own_rows import ConsumerRows, read_image
     from hushbid.report.sources import evaluation_in, transcripts_of
     from hushbid.running.report import write_report
 
-    keep_one_blas_thread()  # as in the parties' processes: the same sums in the same order
     wanted = None
     if validation is not None:
         size = None if image is None else read_image(image)

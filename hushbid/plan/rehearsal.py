@@ -33,7 +33,7 @@ from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import DataError
 from hushbid.protocol.privacy.acquisition.ask_all import AskAll
 from hushbid.protocol.privacy.releases.exact import ExactRelease
-from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
+from hushbid.protocol.runtime.blas_threads import one_blas_thread
 from hushbid.protocol.runtime.party import ensure_done
 from hushbid.protocol.session.session import Session, open_session
 from hushbid.protocol.space.labels import Labels
@@ -113,6 +113,7 @@ def looked_at(session: Session, validation: _Rows, seed_set: _Rows, *, drawn: bo
     return Rehearsal((), mean_kernel(session, validation), beside, drawn)
 
 
+@one_blas_thread()  # as in a session: the same sums in the same order
 def rehearse(
     session: Session,
     validation: _Rows,
@@ -144,7 +145,6 @@ def rehearse(
     points, m = session.file.session.points, len(validation)
     if why := why_not_rehearsed(session, m, labels):
         raise DataError(f"The session cannot be rehearsed: {why}.", advice="Leave the rehearsal out.")
-    keep_one_blas_thread()  # as in a session: the same sums in the same order
     looked = looked_at(session, validation, seed_set) if looked is None else looked
     if looked.blind:
         return looked
@@ -174,6 +174,7 @@ def rehearse(
     return replace(looked, staged=tuple(staged))
 
 
+@one_blas_thread()
 def play_with_owners(
     session: Session,
     validation: Dataset,
@@ -200,7 +201,6 @@ def play_with_owners(
     Raises:
         HushbidError: The session cannot be played.
     """
-    keep_one_blas_thread()
     plays, wanted = len(uniform), coded(session, validation.features, validation.known)
     points = np.concatenate([coded(session, each.features, each.known) for each in owners])
     if len(points) > _TIMES * MOST:

@@ -28,6 +28,7 @@ from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import Hopeless, HushbidError
 from hushbid.protocol.names import CONSUMER, MODEL
 from hushbid.protocol.privacy.releases.exact import ExactRelease
+from hushbid.protocol.runtime.blas_threads import one_blas_thread
 from hushbid.protocol.session.guarantee import weak_lines
 from hushbid.protocol.session.session import Session
 
@@ -127,6 +128,7 @@ class Rehearsing:
         self.say(found.sentence())
         return found
 
+    @one_blas_thread()
     def measured(self, session: Session, given: Sets) -> Verdict:
         """The verdict on a session, even if the rehearsal was to be left out.
 

@@ -19,6 +19,7 @@ from hushbid.preflight.validation import bounds, kernel, rehearsal, seed_set
 from hushbid.protocol.config.key_request import Role
 from hushbid.protocol.errors import ExitCode, HushbidError
 from hushbid.protocol.figures import Figures
+from hushbid.protocol.runtime.blas_threads import one_blas_thread
 
 __all__ = ["CHECKS", "Check", "Finding", "exit_code", "preflight"]
 
@@ -117,7 +118,8 @@ def _made(check: Check, subject: Subject, missing: list[str]) -> Finding:
     if missing:
         return Finding(check.name, "not checked", f"only once the check of {missing[0]} succeeds")
     try:
-        said = check.run(subject)
+        with one_blas_thread():  # as the party's process does
+            said = check.run(subject)
     except HushbidError as error:
         return _problem(check.name, error)
     if isinstance(said, NotChecked):

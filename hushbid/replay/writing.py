@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from hushbid.protocol.runtime.blas_threads import one_blas_thread
 from hushbid.replay.beside import Beside, beside_of
 from hushbid.replay.facts import Facts
 from hushbid.replay.merging import recording_of
@@ -18,6 +19,7 @@ __all__ = ["write_replay"]
 _WHAT: Final = "replay"
 
 
+@one_blas_thread()
 def write_replay(
     given: ReplayFiles, output: Path, beside: ReplayFiles | None = None
 ) -> tuple[Facts, Beside | None]:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from hushbid.consumer.matching import effective_points
 from hushbid.protocol.data.column import MEASURED, Column
+from hushbid.protocol.runtime.blas_threads import one_blas_thread
 from hushbid.protocol.space.mmd import Vector, kernel_matrix
 from hushbid.report.own_rows import Image, ImageColumn, OwnRows
 from hushbid.report.rounds import shortened, thinned
@@ -332,7 +333,8 @@ def _map(rows: OwnRows) -> PrincipalMap | None:
     if spread <= _NO_SPREAD * len(kernel):
         return None
     found = KernelPCA(n_components=2, kernel="precomputed", eigen_solver="dense")
-    places = _places(found.fit_transform(kernel))
+    with one_blas_thread():  # SciPy's as well, which scikit-learn may have loaded just now
+        places = _places(found.fit_transform(kernel))
     first, second = (shortened(float(value) / spread) for value in found.eigenvalues_)
     offered = None
     if rows.offered is not None:

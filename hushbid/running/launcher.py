@@ -34,7 +34,7 @@ from hushbid.protocol.data.formats import format_of
 from hushbid.protocol.errors import ExitCode, HushbidError, LocalProtocolError
 from hushbid.protocol.machine.progress import Progress
 from hushbid.protocol.names import CONSUMER, CURATOR
-from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
+from hushbid.protocol.runtime.blas_threads import one_blas_thread
 from hushbid.protocol.runtime.ledger.dataset_budget import charges, ledger_path
 from hushbid.protocol.session.results import PartyResult
 from hushbid.protocol.session.session import Session, open_session
@@ -168,8 +168,8 @@ def run(
         if told is not None:
             told(last)  # the curator's last line may not have been read
         importing.join()
-        keep_one_blas_thread()
-        reference = baselines(cluster, session, _data(cluster, prepared), last, told, say, training)
+        with one_blas_thread():
+            reference = baselines(cluster, session, _data(cluster, prepared), last, told, say, training)
         result = _result(prepared, session, ended, reference, cluster.display)
         _keep(result, prepared.path)  # result known: a report may take a while, and be interrupted
         result = with_pages(result, reference, prepared.path, say, training if replay else None)

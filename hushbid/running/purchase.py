@@ -27,7 +27,7 @@ from hushbid.protocol.extras import missing
 from hushbid.protocol.figures import Figures
 from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.plain_files import read_plain
-from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
+from hushbid.protocol.runtime.blas_threads import one_blas_thread
 from hushbid.protocol.runtime.party import transcript_path
 from hushbid.protocol.runtime.telemetry.status_file import Status, status_path
 from hushbid.protocol.session.session import Session
@@ -156,6 +156,7 @@ def open_purchase(state: Path, config: Path | None = None) -> PurchaseDirectory:
     return PurchaseDirectory(place, session, _file_of(place, config), _result_of(place, header.session))
 
 
+@one_blas_thread()
 def results(options: ResultsOptions) -> Results:
     """Weigh, train, value and export what a consumer bought. Nothing leaves this machine.
 
@@ -164,7 +165,6 @@ def results(options: ResultsOptions) -> Results:
     """
     from hushbid.tables.frames import columns_of_images, write_table
 
-    keep_one_blas_thread()
     found = open_purchase(options.state, options.config)
     place = (options.output or found.state / DIRECTORY).absolute()
     check_directory_place(place)

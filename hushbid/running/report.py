@@ -16,6 +16,7 @@ from hushbid.consumer.learners import Training, train_here
 from hushbid.protocol.errors import HushbidError
 from hushbid.protocol.extras import need
 from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.runtime.blas_threads import one_blas_thread
 from hushbid.report.curves import APPRAISAL, BASELINES, DISPLAY
 from hushbid.report.figures import ReportFigures, figures_of
 from hushbid.report.html import FIRST_BYTES, SESSION
@@ -34,6 +35,7 @@ REPLAY: Final = "replay.html"
 _WHAT: Final = "report"
 
 
+@one_blas_thread()  # as in the parties' processes: the same sums in the same order
 def write_report(
     transcripts: Sequence[Path],
     output: Path,

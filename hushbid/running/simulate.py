@@ -35,7 +35,7 @@ from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.machine.progress import COMPARING, Progress
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.privacy.noise import SimulatedNoise
-from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
+from hushbid.protocol.runtime.blas_threads import one_blas_thread
 from hushbid.protocol.runtime.party import ensure_done, open_journal
 from hushbid.protocol.session.session import Session, open_session
 from hushbid.protocol.transcript.journal import Journal
@@ -133,6 +133,7 @@ def simulate(
     ).result
 
 
+@one_blas_thread()  # as in the parties' processes: the same sums in the same order
 def simulated(
     cluster: Cluster,
     data: ClusterData,
@@ -149,7 +150,6 @@ def simulated(
     Args:
         data: Every party's, read as the cluster says. Nothing is written if there is no `record`.
     """
-    keep_one_blas_thread()  # as in the parties' processes: the same sums in the same order
     roster = RosterSection(owners=dict.fromkeys(data.owners, ""))
     session = open_session(_simulated(cluster.session_file(roster, _NO_NETWORK), cluster.file.consumer.seed))
     check_model(cluster.model, trained=data.test is not None and data.test.labels is not None)

@@ -23,6 +23,7 @@ from hushbid.protocol.data.dataset import Changes, Outside
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.extras import need
 from hushbid.protocol.figures import Figures
+from hushbid.protocol.runtime.blas_threads import one_blas_thread
 from hushbid.protocol.session.guarantee import PrivacyStatement
 from hushbid.tables.delivery import NOT_OURS, Columns, DeliveredTables, Floats, is_same, writing
 from hushbid.text_files import check_file_place
@@ -128,6 +129,7 @@ class Trained(Figures):
         return self.fitted.pipeline
 
 
+@one_blas_thread()
 def train(
     delivered: Path | str,
     estimator: Any = "LogisticRegression",
@@ -366,7 +368,7 @@ def _fit(
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import MinMaxScaler
 
-    with warnings.catch_warnings(record=True) as told:
+    with one_blas_thread(), warnings.catch_warnings(record=True) as told:  # SciPy's too, just imported
         warnings.simplefilter("always")
         model, name = clone(estimator), type(estimator).__name__
         try:

@@ -13,6 +13,7 @@ from hushbid.consumer.valuation import OwnerValue, value
 from hushbid.protocol.data.dataset import Changes
 from hushbid.protocol.errors import DataError
 from hushbid.protocol.figures import Figures
+from hushbid.protocol.runtime.blas_threads import one_blas_thread
 from hushbid.tables.delivery import DeliveredTables
 from hushbid.tables.options import ValueOptions
 
@@ -47,6 +48,7 @@ class Worth(Figures):
     outside: Mapping[str, Changes] = Field(default_factory=dict)
 
 
+@one_blas_thread()
 def value_owners(options: ValueOptions) -> Worth:
     """The worth of each owner's delivered points to the consumer (`hushbid.consumer.valuation`).
 

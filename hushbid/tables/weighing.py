@@ -23,6 +23,7 @@ from hushbid.protocol.data.dataset import Changes
 from hushbid.protocol.data.formats import WRITTEN
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.figures import Figures
+from hushbid.protocol.runtime.blas_threads import one_blas_thread
 from hushbid.protocol.session.guarantee import PrivacyStatement
 from hushbid.tables.delivery import MASKED, NOT_OURS, DeliveredTables, is_same, writing
 from hushbid.tables.options import WeighOptions
@@ -73,6 +74,7 @@ class WeighedTables(Figures):
         return judged(self.model, self.privacy)
 
 
+@one_blas_thread()
 def weigh(options: WeighOptions) -> WeighedTables:
     """Weigh delivered points, and write them with their weights.
 

@@ -16,7 +16,7 @@ from hushbid.protocol.config.loading import load_toml
 from hushbid.protocol.config.party import FILE_OF, OwnerFile
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.printable import printable
-from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
+from hushbid.protocol.runtime.blas_threads import one_blas_thread
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.transcript.reader import TranscriptReader
 from hushbid.protocol.transcript.record import Header
@@ -27,6 +27,7 @@ from hushbid.transcripts.view import mark, named, say
 __all__ = ["render_replays", "replay_all"]
 
 
+@one_blas_thread()  # as in the parties' processes: the same sums in the same order
 def replay_all(files: Sequence[Path], config: Path | None) -> dict[str, Any]:
     """Replay transcripts, one after the other, up to the first that diverges.
 
@@ -40,7 +41,6 @@ def replay_all(files: Sequence[Path], config: Path | None) -> dict[str, Any]:
     """
     if config is not None:
         _require_one_party(files, config)
-    keep_one_blas_thread()  # The parties' processes do the same: the same sums in the same order.
     return {"identical": True, "transcripts": [_replay(path, config) for path in files]}
 
 

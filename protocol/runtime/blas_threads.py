@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from threadpoolctl import ThreadpoolController
 
@@ -16,8 +16,17 @@ from hushbid.protocol.platform import LIBRARIES
 __all__ = ["keep_one_blas_thread", "one_blas_thread"]
 
 _LOCK: Final = threading.Lock()
-_limits: list[Any] = []
-"""The limit of each block that is being run, the first one first; read and written under `_LOCK`."""
+
+
+class _Running:
+    """The blocks that are being run, read and written under `_LOCK`.
+
+    Attributes:
+        limits: The first limit by each search for libraries, which knows the threads that it found.
+    """
+
+    blocks: ClassVar[int] = 0
+    limits: ClassVar[dict[ThreadpoolController, Any]] = {}
 
 
 def keep_one_blas_thread() -> None:
@@ -27,17 +36,25 @@ def keep_one_blas_thread() -> None:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Limit BLAS to one thread in a block. All threads are back after the last block that is being run."""
+    """Limit BLAS to one thread in a block, or in each call of a function that this decorates.
+
+    A library that is loaded in the block has all threads until the next block begins, in it or elsewhere.
+    All threads are back after the last block that is being run.
+    """
     with _LOCK:
         # Later blocks set it too: OpenMP keeps the number for each thread separately.
-        _limits.append(_libraries(len(sys.modules)).limit(limits=1))
+        libraries = _libraries(len(sys.modules))
+        _Running.limits.setdefault(libraries, libraries.limit(limits=1))
+        _Running.blocks += 1
     try:
         yield
     finally:
         with _LOCK:
-            last = _limits.pop()
-            if not _limits:  # it is the first's, which found what was set before
-                last.restore_original_limits()
+            _Running.blocks -= 1
+            if not _Running.blocks:
+                for limit in reversed(_Running.limits.values()):  # the first found what was set before
+                    limit.restore_original_limits()
+                _Running.limits.clear()
 
 
 @lru_cache(maxsize=1)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from hushbid.cluster.file import open_cluster
-from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
+from hushbid.protocol.runtime.blas_threads import one_blas_thread
 from hushbid.running import launcher
 from tests.unit.hushbid.cluster.test_cluster import DIGITS
 
@@ -25,12 +26,12 @@ def test_no_library_is_searched_for_while_others_are_loaded(
         time.sleep(5.0)  # longer than the session takes
         happened.append("imported")
 
-    def searched() -> None:
+    def searched() -> AbstractContextManager[None]:
         happened.append("searched")
-        keep_one_blas_thread()
+        return one_blas_thread()
 
     monkeypatch.setattr(launcher, "import_page", late)
-    monkeypatch.setattr(launcher, "keep_one_blas_thread", searched)
+    monkeypatch.setattr(launcher, "one_blas_thread", searched)
     settings = ["session.points=2", "run.greedy=false"]
     launcher.run(open_cluster(DIGITS.with_name("exact.toml"), settings=settings), directory=tmp_path)
     assert happened == ["imported", "searched"]

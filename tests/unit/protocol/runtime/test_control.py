@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
 from hushbid.consumer.role import ConsumerRole
 from hushbid.curator.role import Curator
@@ -142,3 +142,19 @@ def test_blas_has_its_threads_again_after_the_last_party_whichever_that_is() -> 
         second.__exit__(None, None, None)
         assert blas_threads() == before
         assert before == {2}
+
+
+def test_a_library_that_is_loaded_in_a_block_has_its_threads_again_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """scikit-learn loads SciPy's BLAS when the first model is fitted."""
+    everything = ThreadpoolController()
+    known = iter([everything.select(prefix="not loaded yet"), everything, everything])
+    monkeypatch.setattr("hushbid.protocol.runtime.blas_threads._libraries", lambda _imported: next(known))
+    with threadpool_limits(limits=2, user_api="blas"):
+        with one_blas_thread():
+            assert blas_threads() == {2}
+            with one_blas_thread(), one_blas_thread():
+                assert blas_threads() == {1}
+            assert blas_threads() == {1}
+        assert blas_threads() == {2}
