@@ -6,11 +6,13 @@ A party's own machine takes part without them. Code that uses one asks for it fi
 from __future__ import annotations
 
 import importlib.util
-from typing import Final
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any, Final
 
 from hushbid.protocol.errors import ConfigError
 
-__all__ = ["EXTRA", "OTHERS", "PACKAGES", "missing", "need"]
+__all__ = ["EXTRA", "OTHERS", "PACKAGES", "lazily", "missing", "need"]
 
 EXTRA: Final = "operator"
 PACKAGES: Final = {
@@ -54,3 +56,20 @@ def missing(module: str) -> bool:
         return importlib.util.find_spec(module) is None
     except (ImportError, ValueError):  # a stand-in took its place
         return True
+
+
+def lazily(package: str, names: Mapping[str, str], needed: str) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a package that imports some of its names only when they are asked for.
+
+    Args:
+        names: Each name, and the package's module that has it.
+        needed: What these modules import, as `need` takes it: each name is refused if that is missing.
+    """
+
+    def found(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        need(needed, f"`{package}.{name}`")
+        return getattr(import_module(f"{package}.{names[name]}"), name)
+
+    return found

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from hushbid.protocol.extras import need
+from typing import TYPE_CHECKING
 
-need("sklearn", "`hushbid.kme`")  # before what imports it
-
-from hushbid.kme.estimator import KernelMeanRelease
 from hushbid.kme.privacy import KmeCalibration as Calibration
 from hushbid.kme.privacy import calibrate
 from hushbid.kme.reduced_set import reduced_set
 from hushbid.kme.release import Estimate, Release, TwoSampleTest
+from hushbid.protocol.extras import lazily
+
+if TYPE_CHECKING:
+    from hushbid.kme.estimator import KernelMeanRelease
+else:  # scikit-learn takes a second to import, and the verbs of the catalogue need none of it
+    __getattr__ = lazily(__name__, {"KernelMeanRelease": "estimator"}, "sklearn")
 
 __all__ = [
     "Calibration",

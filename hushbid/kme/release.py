@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import eigh
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from hushbid.kme.kernels import kernel, kernel_means, squared_norm
 from hushbid.kme.privacy import KmeCalibration
@@ -130,7 +130,7 @@ class Release:
 
     def _quantile(self, confidence: float) -> float:
         """The quantile of the noise on a coordinate, in standard deviations."""
-        normal = float(norm.ppf(confidence))
+        normal = float(ndtri(confidence))
         if self.privacy.draw.distribution != "discrete-laplace":
             return normal
         # P(noise > t) = ½·exp(-t/scale), and the standard deviation is √2·scale.
@@ -145,7 +145,7 @@ class Release:
         kernel's distance can be several times as large (docs/kme.md).
         """
         _check_level(1.0 - confidence)
-        return self.risk.distance(float(norm.ppf(confidence)))
+        return self.risk.distance(float(ndtri(confidence)))
 
     def scale(self, points: npt.ArrayLike) -> Points:
         """Points scaled for the kernel, shape (n, columns).

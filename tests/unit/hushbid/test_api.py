@@ -85,6 +85,24 @@ def test_the_command_line_reads_what_is_installed_only_for_verbs_of_evidence() -
     assert ended.stdout.split() == ["False"]
 
 
+@pytest.mark.parametrize(
+    "module", ["hushbid.kme", "hushbid.race", "hushbid.catalogue.publishing", "hushbid.catalogue.screening"]
+)
+def test_private_releases_load_scikit_learn_only_for_its_estimators(module: str) -> None:
+    """It takes a second, brings pandas and half of SciPy, and `publish` and `screen` need none of it."""
+    heavy = ("sklearn", "pandas", "scipy.stats")
+    code = f"import sys, {module}; print([name for name in {heavy} if name in sys.modules])"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout.split() == ["[]"]
+
+
+@pytest.mark.parametrize("package", [hushbid.kme, hushbid.race], ids=["kme", "race"])
+def test_all_names_of_estimators_packages_are_there(package: Any) -> None:
+    assert all(hasattr(package, name) for name in package.__all__)
+    with pytest.raises(AttributeError, match=f"module '{package.__name__}' has no attribute 'Sketched'"):
+        _ = package.Sketched
+
+
 def test_estimators_packages_keep_the_names_that_others_import() -> None:
     """Whatever a class is called in its own module."""
     assert {"Calibration", "Estimate", "Release"} <= {*hushbid.kme.__all__}
