@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import decimal
 import math
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from hushbid.protocol import platform
-from hushbid.protocol.runtime.blas_threads import one_blas_thread
+from hushbid.protocol.runtime.threads import in_threads
 
-__all__ = ["distance", "in_threads", "kernel", "kernel_means", "squared_norm"]
+__all__ = ["distance", "kernel", "kernel_means", "squared_norm"]
 
 Points: TypeAlias = npt.NDArray[np.float64]
 Vector: TypeAlias = npt.NDArray[np.float64]
-T = TypeVar("T")
-R = TypeVar("R")
 
 CHUNK_VALUES: Final = 2**17
 """Kernel values that a thread holds at a time."""
@@ -36,19 +31,6 @@ LARGEST: Final = 44
 
 TAYLOR: Final = (1 / 24 / STEPS**4, -1 / 6 / STEPS**3, 1 / 2 / STEPS**2, -1 / STEPS)
 """Coefficients of e^(-r/STEPS) - 1, the highest power first."""
-
-
-def in_threads(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """Apply `function` to each item, in order, with a thread per core and one BLAS thread in each.
-
-    For one item alone no thread is started, which would take longer than most of them.
-    """
-    given = list(items)
-    with one_blas_thread():
-        if len(given) < 2:
-            return [function(item) for item in given]
-        with ThreadPoolExecutor(platform.cores()) as pool:
-            return list(pool.map(function, given))
 
 
 def kernel(x: Points, y: Points, gamma: float) -> Points:

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hushbid.kme.freedom import degrees_of_freedom
-from hushbid.kme.kernels import in_threads
 from hushbid.kme.privacy import KmeCalibration, WantedGuarantee, calibrate
 from hushbid.kme.reduced_set import WeightRule, reduced_set
 from hushbid.kme.shrinkage import Risk, SpanDistance, shrunk_weights
 from hushbid.kme.subspace import COORDINATE_UNIT, span
+from hushbid.protocol.runtime.threads import in_threads
 from hushbid.protocol.space.features import PairedSpace
 from hushbid.protocol.space.grid import FEATURE_UNIT, features_to_float
 

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Final, Literal, TypeAlias, TypeVar
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
 
 from hushbid.kme.l1_ball import L1Ball, within_norm
-from hushbid.protocol import platform
 from hushbid.protocol.errors import ConfigError
-from hushbid.protocol.runtime.blas_threads import one_blas_thread
+from hushbid.protocol.runtime.threads import Mapped, threads
 from hushbid.protocol.space.features import Bound, FeatureMap, FourierMap, PairedSpace
 
 __all__ = ["WeightRule", "reduced_set"]
 
 Vector: TypeAlias = npt.NDArray[np.float64]
 _Floats: TypeAlias = npt.NDArray[np.float32]
-_T = TypeVar("_T")
-_R = TypeVar("_R")
 WeightRule: TypeAlias = Literal["optimised", "uniform"]
 
 ITERATIONS: Final = 300
@@ -145,13 +140,15 @@ class _Fit:
 
         def objective(variables: Vector) -> tuple[float, Vector]:
             current = weights if uniform else ball.weights(variables[cut:])
-            value, by_place, by_weight = self._gradient(variables[:cut].reshape(points.shape), current, pool)
+            value, by_place, by_weight = self._gradient(
+                variables[:cut].reshape(points.shape), current, mapped
+            )
             by_variable = [by_place.ravel()]
             if not uniform:
                 by_variable.append(ball.pull_back(variables[cut:], by_weight))
             return value, np.concatenate(by_variable)
 
-        with one_blas_thread(), ThreadPoolExecutor(platform.cores()) as pool:
+        with threads() as mapped:
             found = minimize(
                 objective,
                 np.concatenate(start),
@@ -180,9 +177,7 @@ class _Fit:
         thrown = points[parents] + JITTER * self._width * generator.standard_normal((count, points.shape[1]))
         return np.clip(thrown, self._low, self._high), weights[parents] / parts[parents]
 
-    def _gradient(
-        self, places: Vector, weights: Vector, pool: ThreadPoolExecutor
-    ) -> tuple[float, Vector, Vector]:
+    def _gradient(self, places: Vector, weights: Vector, mapped: Mapped) -> tuple[float, Vector, Vector]:
         """The objective, its gradient by places y, shape (n, columns), and by weights, shape (n,)."""
         y, w = places.astype(np.float32), weights.astype(np.float32)
 
@@ -192,7 +187,7 @@ class _Fit:
             return np.cos(angles), np.sin(angles, out=angles)
 
         starts = range(0, len(y), CHUNK)
-        waves = _mapped(embed, starts, pool)
+        waves = mapped(embed, starts)
         mean = np.zeros((2, self._frequencies.shape[1]))
         for start, (cosines, sines) in zip(starts, waves, strict=True):
             mean[0] += w[start : start + CHUNK] @ cosines
@@ -207,13 +202,8 @@ class _Fit:
         def project(wave: tuple[_Floats, _Floats]) -> Vector:
             return np.asarray(wave[0] @ by_cosine + wave[1] @ by_sine, dtype=np.float64)
 
-        gradient = (2.0 * self._scale) * np.concatenate(_mapped(project, waves, pool))
+        gradient = (2.0 * self._scale) * np.concatenate(mapped(project, waves))
         return float(np.vdot(rest, rest)), weights[:, None] * gradient[:, 1:], gradient[:, 0]
-
-
-def _mapped(function: Callable[[_T], _R], items: Sequence[_T], pool: ThreadPoolExecutor) -> list[_R]:
-    """Apply `function` to each item, in order. One alone takes less time than handing it to a thread."""
-    return [function(items[0])] if len(items) == 1 else list(pool.map(function, items))
 
 
 def _check(target: Vector, space_map: FeatureMap, count: int, norm: float, seed: int) -> FourierMap:

@@ -35,8 +35,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import lapack
 
-from hushbid.kme.kernels import CHUNK_VALUES, in_threads, kernel
+from hushbid.kme.kernels import CHUNK_VALUES, kernel
 from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.runtime.threads import in_threads
 
 __all__ = ["COORDINATE_UNIT", "Subspace", "span"]
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from hushbid.protocol import platform
-from hushbid.protocol.runtime.blas_threads import one_blas_thread
+from hushbid.protocol.runtime.threads import in_threads
 from hushbid.protocol.space.lsh import HashFamily, Points
 
 __all__ = ["Counts", "count_cells", "row_starts"]
@@ -36,7 +35,7 @@ def count_cells(family: HashFamily, points: Points, *, threads: int | None = Non
     Args:
         family: Hash functions.
         points: float64 of shape (n, columns), within the public bounds.
-        threads: Number of threads; None: one per core that the process may use.
+        threads: Most threads, of one per core that the process may use; None: all of these.
 
     Returns:
         Exact counts, which are private until noise is added.
@@ -56,10 +55,6 @@ def count_cells(family: HashFamily, points: Points, *, threads: int | None = Non
             counts += np.bincount(codes.ravel(), minlength=len(counts))
         return counts
 
-    if threads == 1:
-        with one_blas_thread():
-            return count(chunks)
-    # Each thread has its own counts, and numpy releases the interpreter's lock.
-    with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
-        parts = list(pool.map(count, [chunks[first::threads] for first in range(threads)]))
+    # Each part has its own counts.
+    parts = in_threads(count, [chunks[first::threads] for first in range(threads)])
     return np.asarray(np.sum(parts, axis=0), dtype=np.int64)

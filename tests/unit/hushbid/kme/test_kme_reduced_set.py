@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import pytest
 from hushbid.kme.l1_ball import L1Ball, within_norm
 from hushbid.kme.reduced_set import _Fit, reduced_set
 from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.runtime.threads import threads
 from hushbid.protocol.space.features import FourierMap, PairedSpace
 from hushbid.protocol.space.features.cosine import CosineSpace
 from hushbid.protocol.space.grid import features_to_float
@@ -43,20 +43,20 @@ def test_gradients_are_those_of_the_objective(phi: FourierMap, data: npt.NDArray
     fit = _Fit(target_of(phi, data), phi, np.full(2, -1.0), np.full(2, 1.0), 1.0, 0.0)
     generator = np.random.default_rng(1)
     places, weights, step = generator.uniform(-0.3, 0.3, (5, 2)), generator.random(5) / 5, 1e-2
-    with ThreadPoolExecutor(1) as pool:
-        value, by_place, by_weight = fit._gradient(places, weights, pool)
+    with threads() as mapped:
+        value, by_place, by_weight = fit._gradient(places, weights, mapped)
         assert value > 0
         for row in range(5):
             change = np.zeros(5)
             change[row] = step
-            rise = fit._gradient(places, weights + change, pool)[0]
-            fall = fit._gradient(places, weights - change, pool)[0]
+            rise = fit._gradient(places, weights + change, mapped)[0]
+            fall = fit._gradient(places, weights - change, mapped)[0]
             assert (rise - fall) / (2 * step) == pytest.approx(by_weight[row], abs=2e-4)
             for column in range(2):
                 moved = np.zeros((5, 2))
                 moved[row, column] = step
-                rise = fit._gradient(places + moved, weights, pool)[0]
-                fall = fit._gradient(places - moved, weights, pool)[0]
+                rise = fit._gradient(places + moved, weights, mapped)[0]
+                fall = fit._gradient(places - moved, weights, mapped)[0]
                 assert (rise - fall) / (2 * step) == pytest.approx(by_place[row, column], abs=2e-4)
 
 
