@@ -6,6 +6,7 @@ figures. Noise is simulated, with the distribution that ε needs. Nothing is pro
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from hushbid.consumer.delivered import owner_column, table_of_delivery
 from hushbid.consumer.drawn_seed_set import DRAWN
 from hushbid.consumer.model_figures import ModelFigures
 from hushbid.consumer.party import check_disjoint
-from hushbid.plan.tables import default_rule
+from hushbid.plan.tables import default_rule, too_many_for_a_tender
 from hushbid.plan.verdict import Rehearsing
 from hushbid.protocol import ranges
 from hushbid.protocol.config.labels import LabelsSection, reading
@@ -156,8 +157,8 @@ def procure(
         schema: The public columns that rows are compared by.
         points: p: how many are bought.
         epsilon: ε of the consumer's guarantee, at δ = 1e-5 unless `settings` say so, and of the owners' in
-            rounds. In a tender, which it is unless `settings` say otherwise or `points` are more than 16,384,
-            theirs is 0.
+            rounds. In a tender, which it is unless `settings` say otherwise, theirs is 0. More points than a
+            tender chooses are bought in rounds, and a warning says so.
         seed_set: D_init: public rows that the choice begins with.
         seed_points: Draw so many rows within the bounds in place of them.
         test: Held-out rows that points, and a model trained on them, are judged by.
@@ -300,8 +301,11 @@ def _rule(points: Any, settings: Mapping[str, Any]) -> str:
     named = settings.get("acquisition.rule")
     if named is not None:
         return str(named)
-    in_rounds = any(key.startswith(_OF_ROUNDS) for key in settings)
-    return AskAll.name if in_rounds or not isinstance(points, int) else default_rule(points)
+    if any(key.startswith(_OF_ROUNDS) for key in settings) or not isinstance(points, int):
+        return AskAll.name
+    if told := too_many_for_a_tender(points):
+        warnings.warn(told, stacklevel=3)
+    return default_rule(points)
 
 
 def _keeps_the_map(rule: str) -> bool:

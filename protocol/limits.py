@@ -69,6 +69,9 @@ MAX_OWNERS: Final = 10_000
 MAX_POINTS: Final = 10_000_000
 """Most points that a session may acquire, and so most rounds."""
 
+MAX_HERDED: Final = 2**14
+"""Most points that a tender chooses: scores stay whole numbers below 2^53, which float64 adds exactly."""
+
 MIN_DIMENSION: Final = 4
 """Fewest coordinates of a feature map: with fewer, a coordinate on the grid exceeds int16."""
 

@@ -24,6 +24,7 @@ from hushbid.consumer.answers import Word, said
 from hushbid.consumer.party import check_disjoint
 from hushbid.consumer.verdict import ALIKE, UNLIKE, Rehearsal
 from hushbid.plan.rehearsal import FEWEST, rehearse
+from hushbid.plan.tables import too_many_for_a_tender
 from hushbid.plan.wanted import check_share, wanted_of
 from hushbid.protocol import ranges
 from hushbid.protocol.config.session import SessionFile
@@ -574,6 +575,8 @@ def _notes(request: Request, trials: Trials, proposed: Trial) -> list[str]:
         notes.append(f"Nothing was rehearsed: {why}. `hushbid plan` says what its rule of thumb assumes.")
     elif len(request.validation) > MOST:
         notes.append(f"The rehearsal took {MOST:,} rows, so the noise looks larger than it will be.")
+    if not request.in_rounds and (told := too_many_for_a_tender(trials.points)):
+        notes.append(told)
     if request.wanted is not None:
         drowned = proposed.rehearsal is not None and proposed.rehearsal.word == "hopeless"
         available = sum(request.owners.values()) or trials.points

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 import typer
 
-from hushbid.protocol import ranges
+from hushbid.protocol import limits, ranges
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.runtime.command import option
 
@@ -66,7 +66,7 @@ class PlanFlags:
     rule: str | None = option(
         str | None,
         help="Acquisition rule; default: tender, or sealed if other options require rounds or --points are "
-        "more than 16,384.",
+        f"more than {limits.MAX_HERDED:,}.",
     )
     release: str | None = option(
         str | None, help="Release mechanism of both sides; default: filtered-gaussian."

@@ -88,6 +88,7 @@ def plan_session(options: PlanOptions) -> Plan:
     from hushbid.plan.result import make_plan
     from hushbid.plan.setting import plan_setting
     from hushbid.plan.speed import measure_speed
+    from hushbid.plan.tables import rounds_told
     from hushbid.plan.verdict import Rehearsing, gaps_filled
     from hushbid.plan.wanted import check_share
     from hushbid.plan.with_data import rehearsed
@@ -101,6 +102,8 @@ def plan_session(options: PlanOptions) -> Plan:
         data = path_of(options.data)
         setting = plan_setting(path_of(options.file), options, data=data, outside=options.outside)
         how = Rehearsing(wanted=options.rehearsal, say=options.say or (lambda _line: None))
+        if options.file is None and (told := rounds_told(options)):
+            how.say(told)
         if not setting.refusal:
             for line in weak_lines(setting.session().privacy()):
                 how.say(line)

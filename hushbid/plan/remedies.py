@@ -22,7 +22,6 @@ from hushbid.protocol.figures import Figures
 from hushbid.protocol.privacy.acquisition import acquisition_rule
 from hushbid.protocol.privacy.releases import Neighbours
 from hushbid.protocol.session.guarantee import WEAK
-from hushbid.protocol.space.herding import MOST_HERDED
 
 __all__ = ["Remedy", "other_rules", "remedies_of"]
 
@@ -101,7 +100,7 @@ def _most_points(setting: PlanSetting) -> int:
     file, quarter = setting.file, sum(setting.owner_points) // 4
     if file.herds:
         submitted = len(file.owners) * (file.session.batch or file.most_in_a_bid)
-        return min(quarter, submitted, MOST_HERDED)
+        return min(quarter, submitted, limits.MAX_HERDED)
     return min(quarter, limits.MAX_POINTS)
 
 

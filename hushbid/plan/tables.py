@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hushbid.plan.flags import PlanFlags
+from hushbid.protocol import limits
 from hushbid.protocol.config.completing import summary_like
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.privacy.acquisition import RULES
 from hushbid.protocol.privacy.acquisition.sealed import Sealed
 from hushbid.protocol.privacy.acquisition.tender import Tender
 from hushbid.protocol.privacy.releases import RELEASES, Neighbours
-from hushbid.protocol.space.herding import MOST_HERDED
 
 __all__ = [
     "ASSUMED",
@@ -21,6 +21,8 @@ __all__ = [
     "names_only",
     "no_network",
     "release_table",
+    "rounds_told",
+    "too_many_for_a_tender",
     "whole_tables",
     "with_flags",
 ]
@@ -45,17 +47,36 @@ _SESSION_KEYS: Final = ("points", "batch", "seed_weight", "delta")
 
 def _rule_of(flags: PlanFlags) -> str:
     """The default rule of a plan without a file or flag. Options that only rounds have call for `sealed`."""
-    rounds = (
+    return Sealed.name if _in_rounds(flags) else default_rule(flags.points or 1)
+
+
+def _in_rounds(flags: PlanFlags) -> bool:
+    return (
         flags.epsilon_of("owners", charged=False) is not None
         or flags.batch is not None
         or flags.seed_weight is not None
     )
-    return Sealed.name if rounds else default_rule(flags.points or 1)
+
+
+def rounds_told(flags: PlanFlags) -> str:
+    """As `too_many_for_a_tender`, for a plan without a file."""
+    return "" if flags.rule or _in_rounds(flags) else too_many_for_a_tender(flags.points or 1)
 
 
 def default_rule(points: int) -> str:
     """The default rule: `tender`, or `sealed` for more points than a tender can choose."""
-    return Tender.name if points <= MOST_HERDED else Sealed.name
+    return Tender.name if points <= limits.MAX_HERDED else Sealed.name
+
+
+def too_many_for_a_tender(points: int) -> str:
+    """What people are told if `default_rule` is not `tender`, as nobody asked for rounds; empty if it is."""
+    if default_rule(points) == Tender.name:
+        return ""
+    return (
+        f"{points:,} points are to be bought, and a tender chooses {limits.MAX_HERDED:,} at most: the rule "
+        f"is {Sealed.name}. Owners bid in rounds, and see of each other what an ε allows; in a tender they "
+        "see nothing."
+    )
 
 
 def whole_tables(flags: PlanFlags) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from pydantic.dataclasses import dataclass as figures
 
 from hushbid.advice.proposal import median_gamma
 from hushbid.cluster.file import CLUSTER_FILE, open_cluster
-from hushbid.protocol import ranges
+from hushbid.protocol import limits, ranges
 from hushbid.protocol.config.loading import load_toml
 from hushbid.protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
 from hushbid.protocol.config.section import check_party_name
@@ -159,6 +159,12 @@ def _checked(options: InitOptions) -> Path:
             )
     if options.epsilon is not None and not within(ranges.Epsilon, options.epsilon):
         raise ConfigError(f"--epsilon is {options.epsilon:g}.", advice="Give a positive number, such as 1.")
+    if (options.points or 0) > limits.MAX_HERDED:
+        raise ConfigError(
+            f"--points is {options.points:,}, and the session is a tender, which chooses "
+            f"{limits.MAX_HERDED:,} at most.",
+            advice="Buy fewer points, in several sessions; or have `hushbid advise` propose one in rounds.",
+        )
     if (options.table is None) is (options.validation is None):
         raise ConfigError(
             "Which table has the wanted rows?",

@@ -6,7 +6,6 @@ from hushbid.protocol import limits
 from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.privacy.acquisition import RULES
-from hushbid.protocol.space.herding import MOST_HERDED
 
 __all__ = ["check_purchase"]
 
@@ -104,9 +103,9 @@ def _check_tender(file: SessionFile) -> None:
             advice="Leave settlement.private out: the settlement is exact then, and the curator's alone. Or "
             "choose the rule sealed.",
         )
-    if points > MOST_HERDED:
+    if points > limits.MAX_HERDED:
         raise ConfigError(
-            f"session.points is {points}, and the rule {rule} chooses {MOST_HERDED:,} at most.",
+            f"session.points is {points}, and the rule {rule} chooses {limits.MAX_HERDED:,} at most.",
             advice="Buy fewer points, in several sessions, or choose the rule sealed.",
         )
     submitted = file.batch * file.messages

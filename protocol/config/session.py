@@ -38,7 +38,6 @@ from hushbid.protocol.data.dataset import DataColumns, Dataset
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.intervals import within
 from hushbid.protocol.privacy.acquisition import RULES, herds
-from hushbid.protocol.space.herding import MOST_HERDED
 
 __all__ = [
     "SEED_WEIGHT",
@@ -101,7 +100,7 @@ class SessionSection(Section):
     """p, the most points to acquire."""
     batch: ranges.PointsOfRound | None = None
     """b, the points bought per round; None: as many as give fifty rounds (`SessionFile.batch`)."""
-    submission: Annotated[int, Field(ge=1, le=MOST_HERDED)] | None = None
+    submission: Annotated[int, Field(ge=1, le=limits.MAX_HERDED)] | None = None
     """The points that an owner submits under `tender`, rounded up to whole messages; None: p."""
     seed_weight: ranges.SeedWeight | None = None
     """The weight of a seed point relative to a bought point; None: `SEED_WEIGHT`."""
@@ -477,7 +476,7 @@ class SessionFile(DraftSession):
     @property
     def submission(self) -> int:
         """The points that an owner submits under `tender`, before it is rounded up to whole messages."""
-        return self.session.submission or min(self.session.points, MOST_HERDED)
+        return self.session.submission or min(self.session.points, limits.MAX_HERDED)
 
     @property
     def messages(self) -> int:

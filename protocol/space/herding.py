@@ -13,18 +13,17 @@ from typing import Final, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from hushbid.protocol import limits
 from hushbid.protocol.errors import LocalProtocolError
 from hushbid.protocol.space.grid import Features, Totals
 from hushbid.protocol.space.shortlist import ValueScreen
 from hushbid.protocol.space.terms import NO_TERMS, Purse
 
-__all__ = ["FARTHEST", "MOST_HERDED", "MOST_WEIGHED", "Valued", "herd", "shortlisted", "whole_numbers"]
+__all__ = ["FARTHEST", "MOST_WEIGHED", "Valued", "herd", "shortlisted", "whole_numbers"]
 
 Valued: TypeAlias = Callable[[Features], Totals]
 """y of φ: of int16 of shape (n, d), int64 of shape (n, width)."""
 
-MOST_HERDED: Final = 2**14
-"""Most rows that are chosen: their scores then stay whole numbers below 2^53, which float64 adds exactly."""
 FARTHEST: Final = 2**17
 """Largest |coordinate| of a wanted mean, in units of 2^-15; that of one with noise is far below.
 
@@ -65,7 +64,7 @@ def herd(
     Args:
         values: y, whole numbers of shape (n, width), ‖y‖ < 2^16, in units of 2^-15; or what makes it of φ.
         mean: a, int64 of shape (width,), in the same units, within `FARTHEST`.
-        count: The most to choose, up to `MOST_HERDED`, with those before.
+        count: The most to choose, up to `limits.MAX_HERDED`, with those before.
         features: φ of the rows, int16 of shape (n, d); its bytes order equal scores.
         before: y of rows that were chosen before, of shape (k, width); None: none was.
         purse: What a row costs, and which are sold; None: all are free.
@@ -77,7 +76,7 @@ def herd(
         LocalProtocolError: Too many are to be chosen, or the mean is too far.
     """
     earlier = 0 if before is None else len(before)
-    if count + earlier > MOST_HERDED or max(int(mean.max()), -int(mean.min())) > FARTHEST:
+    if count + earlier > limits.MAX_HERDED or max(int(mean.max()), -int(mean.min())) > FARTHEST:
         raise LocalProtocolError(f"{count + earlier} rows cannot be chosen exactly for such a mean.")
     if purse is None:
         purse = Purse(NO_TERMS, np.zeros(len(features), dtype=np.intp))

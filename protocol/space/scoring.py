@@ -21,10 +21,11 @@ from typing import Any, Final, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from hushbid.protocol import limits
 from hushbid.protocol.errors import LocalProtocolError
 from hushbid.protocol.space.copies import Copies
 from hushbid.protocol.space.grid import FEATURE_BITS, Features, Scores, Totals, Weights, exact_scores
-from hushbid.protocol.space.herding import MOST_HERDED, Valued, herd, shortlisted, whole_numbers
+from hushbid.protocol.space.herding import Valued, herd, shortlisted, whole_numbers
 from hushbid.protocol.space.jitter import LARGEST_JITTER, Jitter, Jitters
 from hushbid.protocol.space.prices import Prices
 from hushbid.protocol.space.shortlist import FixedScreen, GrowingScreen, Screened
@@ -141,7 +142,7 @@ class Points:
         found = shortlisted(values, mean, self._features, np.flatnonzero(left))
         features: Features = np.asarray(self._features[found])
         before = whole_numbers(values, np.asarray(self._features[self._withdrawn.entries]))
-        count = min(count, MOST_HERDED - len(before))
+        count = min(count, limits.MAX_HERDED - len(before))
         chosen = herd(values, mean, count, features=features, before=before)
         return tuple(found[list(chosen)].tolist())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from rich.console import Console
 import hushbid
 from hushbid import Procured, Schema
 from hushbid.cluster.file import open_cluster
+from hushbid.protocol import limits
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.results.run import RunResult
 from hushbid.results.terminal import render
@@ -430,6 +432,20 @@ def test_a_rule_that_keeps_the_map_from_the_curator_needs_no_other_argument(rule
     assert len(sold.points) == 10
     again = bought(settings={"acquisition.rule": rule}, points=10, label=None)
     pd.testing.assert_frame_equal(sold.points, again.points)
+
+
+def test_more_points_than_a_tender_chooses_are_bought_in_rounds_with_a_warning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "MAX_HERDED", 9)
+    with pytest.warns(
+        UserWarning, match="^10 points are to be bought, and a tender chooses 9 at most"
+    ) as told:
+        assert bought(points=10, label=None).result.rule == "sealed"
+    assert [Path(each.filename).name for each in told] == [Path(__file__).name], "it names the caller's line"
+    with warnings.catch_warnings(action="error"):
+        assert bought(points=9, label=None).result.rule == "tender"
+        assert bought(points=10, label=None, settings={"acquisition.rule": "sealed"}).result.rule == "sealed"
 
 
 @pytest.mark.parametrize(("label", "unlabelled"), [("bought", 0), (None, 20)])

@@ -147,7 +147,10 @@ def test_delta_is_far_below_one_over_the_largest_set(largest: int, delta: float)
 
 
 def test_the_dimension_is_the_default_or_what_is_given() -> None:
-    assert settings(advised(points=16_385, owners={"north": 200_000}))["d"] == 140  # in rounds
+    in_rounds = advised(points=16_385, owners={"north": 200_000})
+    assert settings(in_rounds)["d"] == 140
+    assert any("a tender chooses 16,384 at most: the rule is sealed" in note for note in in_rounds.notes)
+    assert not any("tender" in note for note in advised().notes)
     assert settings(advised(dimension=200))["d"] == 200
 
 

@@ -277,6 +277,7 @@ WRONG = [
     pytest.param(["wanted.csv", *OWNERS, "--output", "/proc/x"], "--output", id="no directory"),
     pytest.param(["wanted.csv", *OWNERS, "--output", "."], "--output", id="a directory that is there"),
     pytest.param(["wanted.csv", *OWNERS, "--epsilon", "-1"], "positive", id="epsilon"),
+    pytest.param(["wanted.csv", *OWNERS, "--points", "16385"], "hushbid advise", id="more than a tender's"),
     pytest.param(["wanted.csv", *OWNERS, "--label", "honey"], "wintered", id="no such label"),
     pytest.param(["wanted.csv", *OWNERS, "--bounds", "weight=9"], "age=0:120", id="no bounds"),
     pytest.param(["wanted.csv", *OWNERS, "--bounds", "weight=9:1"], "age=0:120", id="bounds the wrong way"),

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from hushbid.plan.flags import PlanFlags
+from hushbid.plan.planning import plan_session
 from hushbid.plan.tables import whole_tables, with_flags
 from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.limits import MAX_HERDED
 
 
 def epsilons(**given: Any) -> dict[str, Any]:
@@ -54,3 +56,23 @@ def test_what_a_rule_asks_by_is_beside_the_number_of_all_sides() -> None:
     assert both == epsilons(epsilon="consumer=1,owners=1,asks=0.5", rule="logistic")
     with pytest.raises(ConfigError, match="The ε of asks is given twice"):
         epsilons(epsilon="consumer=1,owners=1,asks=0.5", epsilon_asks=0.5, rule="logistic")
+
+
+@pytest.mark.parametrize(
+    ("points", "flags", "rule", "told"),
+    [
+        (MAX_HERDED, {"epsilon": "1"}, "tender", False),
+        (MAX_HERDED + 1, {"epsilon": "1"}, "sealed", True),
+        (MAX_HERDED + 1, {"epsilon": "consumer=1,owners=3"}, "sealed", False),
+        (MAX_HERDED + 1, {"epsilon": "1", "rule": "sealed"}, "sealed", False),
+    ],
+    ids=["tender", "too many", "asked for rounds", "named"],
+)
+def test_rounds_that_nobody_asked_for_are_said(
+    points: int, flags: dict[str, Any], rule: str, told: bool
+) -> None:
+    said: list[str] = []
+    plan = plan_session(owners=5, points=points, validation=380, say=said.append, **flags)
+    assert plan.rule == rule
+    lines = [line for line in said if "a tender chooses 16,384 at most: the rule is sealed" in line]
+    assert len(lines) == told

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from hushbid.protocol.errors import LocalProtocolError
+from hushbid.protocol.limits import MAX_HERDED
 from hushbid.protocol.space.copies import Copies
-from hushbid.protocol.space.herding import FARTHEST, MOST_HERDED, herd, shortlisted
+from hushbid.protocol.space.herding import FARTHEST, herd, shortlisted
 from hushbid.protocol.space.scoring import Points, Pool
 from hushbid.protocol.space.shortlist import ValueScreen
 from hushbid.protocol.space.terms import NO_TERMS, Purse, Terms
@@ -119,7 +120,7 @@ def test_more_than_there_are_gives_all_and_none_gives_none() -> None:
     assert herd(np.zeros((0, 6), dtype=np.int64), mean, 9, features=features[:0]) == ()
 
 
-@pytest.mark.parametrize(("count", "far"), [(MOST_HERDED + 1, 0), (1, FARTHEST + 1), (1, -FARTHEST - 1)])
+@pytest.mark.parametrize(("count", "far"), [(MAX_HERDED + 1, 0), (1, FARTHEST + 1), (1, -FARTHEST - 1)])
 def test_what_could_not_be_added_exactly_is_refused(count: int, far: int) -> None:
     features = rows(5)
     with pytest.raises(LocalProtocolError, match="cannot be chosen exactly"):
