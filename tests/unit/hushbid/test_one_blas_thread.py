@@ -17,6 +17,7 @@ from hushbid.consumer.learners import learner
 from hushbid.plan import rehearsal, verdict
 from hushbid.preflight import checks
 from hushbid.replay import writing
+from hushbid.report import pictures
 from hushbid.running import purchase, report, simulate
 from hushbid.tables import training, valuing, weighing
 from hushbid.transcripts import replay_view
@@ -71,6 +72,22 @@ def test_work_begins_with_one_blas_thread(what: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(f"{module.__name__}.{first}", begin)
     with pytest.raises(Begun):
         call()
+    assert seen == [{1}]
+
+
+def test_a_map_is_drawn_with_one_blas_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of points, by scikit-learn, which a report imports for it alone."""
+    seen: list[set[int]] = []
+
+    def begin(_self: object, _kernel: object) -> None:
+        seen.append(blas_threads())
+        raise Begun
+
+    monkeypatch.setattr("sklearn.decomposition.KernelPCA.fit_transform", begin)
+    space = MagicMock(gamma=1.0, scale=lambda points: points)
+    rows = MagicMock(session=MagicMock(space=space), wanted=np.eye(3), bought=np.zeros((2, 3)))
+    with pytest.raises(Begun):
+        pictures._map(rows)
     assert seen == [{1}]
 
 
