@@ -205,21 +205,21 @@ def _with_other_targets(feature_map: FeatureMap) -> SessionData:
 
 
 def _masks_and_broadcasts(view: CuratorView) -> Floats:
-    """Per round: the size of masked scores, their spread, and the share of bits in which broadcasts differ.
+    """Per round: the size of masked scores, their spread, and the share of bytes in which broadcasts differ.
 
-    That share is one half if each broadcast has its own nonce.
+    That share is 255 of 256 if each broadcast has its own nonce.
     """
     found = []
     for number, box in sorted(view.boxes.items()):
         scores = sorted(view.scores[number])
         before = view.boxes.get(number - 1, view.boxes[max(view.boxes)])
-        differing = int.from_bytes(box, "big") ^ int.from_bytes(before, "big")
+        differing = np.frombuffer(box, dtype=np.uint8) != np.frombuffer(before, dtype=np.uint8)
         found.append(
             [
                 np.log2(float(scores[0]) + 1.0),
                 np.log2(float(scores[-1]) + 1.0),
                 np.log2(float(scores[-1] - scores[0]) + 1.0),
-                differing.bit_count() / (8.0 * len(box)),
+                float(differing.mean()),
             ]
         )
     return np.array(found)

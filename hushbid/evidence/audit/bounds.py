@@ -55,7 +55,13 @@ def lower_proportion(successes: Counts, trials: int, error: float) -> Floats:
         successes: From 0 to `trials`, which is at least 1.
         error: Probability that the bound may exceed the proportion.
     """
-    counted = np.asarray(successes, dtype=np.float64)
+    return np.asarray(_lower_proportions(trials, error)[np.asarray(successes)])
+
+
+@lru_cache(maxsize=16)
+def _lower_proportions(trials: int, error: float) -> Floats:
+    """The bound for each number of successes from 0: an audit asks for many of few numbers of trials."""
+    counted = np.arange(trials + 1, dtype=np.float64)
     bound = beta.ppf(error, np.maximum(counted, 1.0), trials - counted + 1.0)
     return np.asarray(np.where(counted == 0, 0.0, bound), dtype=np.float64)
 

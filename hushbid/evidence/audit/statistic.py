@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -19,6 +20,8 @@ __all__ = ["Observations", "ThresholdEvent", "fit"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Statistic: TypeAlias = Callable[["Observations"], Floats]
+Fitter: TypeAlias = Callable[["Observations", "Observations"], Statistic]
+"""Fits a statistic to runs on D and on D'."""
 
 _THRESHOLDS: Final = 400
 """Most thresholds tried for a statistic."""
@@ -27,8 +30,12 @@ _CAUTION: Final = 100.0
 _SINGLE_COLUMNS: Final = 24
 """Most columns that are also tried individually."""
 _RUNS_PER_COLUMN: Final = 10
-"""Fewest runs per column of a discriminant: with fewer it fits chance."""
-_REACHED: Final = 3
+"""Fewest runs per column of a discriminant that is judged by the runs it is fitted to: these flatter it."""
+_FEWEST_RUNS_PER_COLUMN: Final = 2
+"""Fewest runs per column of a discriminant whose covariance is not shrunk."""
+_FOLDS: Final = 2
+"""Parts of the runs, for each of which a statistic is fitted to the others."""
+_REACHED: Final = 2
 """Fewest runs on D that must attain the largest value for it to be a bound."""
 _RIDGE: Final = 1e-9
 """Share of the mean variance added to each variance: without noise a covariance is singular."""
@@ -53,6 +60,9 @@ class Observations:
     def part(self, start: int, stop: int) -> Observations:
         return Observations(self.values[start:stop], self.shapes[start:stop])
 
+    def at(self, places: npt.NDArray[np.intp]) -> Observations:
+        return Observations(self.values[places], self.shapes[places])
+
     @staticmethod
     def joined(parts: list[Observations]) -> Observations:
         return Observations(
@@ -75,14 +85,21 @@ class ThresholdEvent:
 def fit(first: Observations, second: Observations, *, delta: float, confidence: float) -> ThresholdEvent:
     """Of all candidate events, the one with the highest bound on ε, from as many runs on D as on D'."""
     best: tuple[_Promise, ThresholdEvent] | None = None
-    for statistic in _statistics(first, second):
-        promise, threshold = _threshold(
-            statistic(first), statistic(second), delta=delta, confidence=confidence
-        )
+    for candidate in _candidates(first, second):
+        promise, threshold = _threshold(candidate, delta=delta, confidence=confidence)
         if best is None or promise > best[0]:
-            best = promise, ThresholdEvent(statistic, threshold)
+            best = promise, ThresholdEvent(candidate.statistic, threshold)
     assert best is not None, "there is always the statistic of the shapes"
     return best[1]
+
+
+class _Candidate(NamedTuple):
+    """A statistic, and its values on D and on D' by which its threshold is chosen."""
+
+    statistic: Statistic
+    values: tuple[Floats, Floats]
+    flattered: bool = False
+    """Whether these tell it better apart than those of other runs would."""
 
 
 class _Promise(NamedTuple):
@@ -94,16 +111,22 @@ class _Promise(NamedTuple):
     """The lower bound on ε."""
     ahead: int
     """Number of runs in which it occurred on D', minus those on D."""
+    distance: float
+    """How far apart the statistic is on D and D'; without noise, it is very far."""
 
 
-def _statistics(first: Observations, second: Observations) -> Iterator[Statistic]:
+def _candidates(first: Observations, second: Observations) -> Iterator[_Candidate]:
     """The candidate statistics, simplest first; of equally good ones, the first is taken.
 
     Each reading is tried over all rounds, and each round over all readings, besides everything together. So
     noise that is missing from one coordinate, or repeated in two rounds, is not lost among the rest.
     """
+
+    def plain(statistic: Statistic, *, flattered: bool = False) -> _Candidate:
+        return _Candidate(statistic, (statistic(first), statistic(second)), flattered)
+
     shape = _shape_ratio(first.shapes, second.shapes)
-    yield lambda evidence: shape(evidence.shapes)
+    yield plain(lambda evidence: shape(evidence.shapes))
     _, rounds, readings = first.values.shape
     flat = [evidence.values.reshape(len(evidence), -1) for evidence in (first, second)]
     varying = np.flatnonzero(np.ptp(np.concatenate(flat), axis=0)) if rounds * readings else np.arange(0)
@@ -114,16 +137,37 @@ def _statistics(first: Observations, second: Observations) -> Iterator[Statistic
     singles = list(varying[:, None]) if len(varying) <= _SINGLE_COLUMNS else []
     for group in (*singles, *by_reading):
         for sign in (1.0, -1.0):
-            yield _linear(group, np.full(len(group), sign))
+            yield plain(_linear(group, np.full(len(group), sign)))
+    runs = len(first) + len(second)
     for group in (*by_reading, *by_round, varying):
-        if 1 < len(group) <= (len(first) + len(second)) / _RUNS_PER_COLUMN:
-            yield _linear(group, _discriminant(flat[0][:, group], flat[1][:, group]))
+        if 1 < len(group) <= runs / _FEWEST_RUNS_PER_COLUMN:
+            yield _fitted(partial(_discriminant, group), len(group), first, second)
     beyond = _beyond(varying, flat[0][:, varying], flat[1][:, varying])
     if beyond is not None:
-        yield beyond
+        yield plain(beyond)
     weights, offset = _shrunk_discriminant(flat[0][:, varying], flat[1][:, varying])
-    yield _linear(varying, weights)
-    yield lambda evidence: _linear(varying, weights)(evidence) - offset + shape(evidence.shapes)
+    yield plain(_linear(varying, weights), flattered=True)
+    yield plain(
+        lambda evidence: _linear(varying, weights)(evidence) - offset + shape(evidence.shapes), flattered=True
+    )
+
+
+def _fitted(fitter: Fitter, columns: int, first: Observations, second: Observations) -> _Candidate:
+    """A statistic that is fitted to runs, with its values on runs that it was not fitted to.
+
+    Where runs are many, its values on the same runs do as well.
+    """
+    statistic = fitter(first, second)
+    if columns * _RUNS_PER_COLUMN <= len(first) + len(second):
+        return _Candidate(statistic, (statistic(first), statistic(second)))
+    folds = np.arange(len(first)) % _FOLDS
+    values = np.empty(len(first)), np.empty(len(second))
+    for fold in range(_FOLDS):
+        others, own = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        left_out = fitter(first.at(others), second.at(others))
+        for evidence, found in zip((first, second), values, strict=True):
+            found[own] = left_out(evidence.at(own))
+    return _Candidate(statistic, values)
 
 
 def _linear(columns: npt.NDArray[np.intp], weights: Floats) -> Statistic:
@@ -168,15 +212,22 @@ def _shape_ratio(
     return ratio
 
 
-def _discriminant(first: Floats, second: Floats) -> Floats:
+def _columns(evidence: Observations, columns: npt.NDArray[np.intp]) -> Floats:
+    return evidence.values.reshape(len(evidence), -1)[:, columns]
+
+
+def _discriminant(columns: npt.NDArray[np.intp], first: Observations, second: Observations) -> Statistic:
     """Fisher's discriminant: the log-likelihood ratio of two normal distributions with equal covariance.
 
     A direction without noise in which the two differ outweighs all others.
     """
-    apart = second.mean(axis=0) - first.mean(axis=0)
-    spread = (np.cov(first, rowvar=False) + np.cov(second, rowvar=False)) / 2.0
+    one, other = _columns(first, columns), _columns(second, columns)
+    apart = other.mean(axis=0) - one.mean(axis=0)
+    middle = (other.mean(axis=0) + one.mean(axis=0)) / 2.0
+    spread = (np.cov(one, rowvar=False) + np.cov(other, rowvar=False)) / 2.0
     spread += np.eye(len(apart)) * _RIDGE * float(np.mean(np.diag(spread) + apart**2))
-    return np.linalg.solve(spread, apart)
+    weights = np.linalg.solve(spread, apart)
+    return lambda evidence: (_columns(evidence, columns) - middle) @ weights
 
 
 def _shrunk_discriminant(first: Floats, second: Floats) -> tuple[Floats, float]:
@@ -192,10 +243,11 @@ def _shrunk_discriminant(first: Floats, second: Floats) -> tuple[Floats, float]:
     return np.asarray(fitted.coef_[0], dtype=np.float64), -float(fitted.intercept_[0])
 
 
-def _threshold(first: Floats, second: Floats, *, delta: float, confidence: float) -> tuple[_Promise, float]:
+def _threshold(candidate: _Candidate, *, delta: float, confidence: float) -> tuple[_Promise, float]:
+    first, second = candidate.values
     seen = np.unique(np.concatenate([first, second]))
     if len(seen) == 1:
-        return _Promise(0.0, 0.0, 0), float(seen[0])
+        return _Promise(0.0, 0.0, 0, 0.0), float(seen[0])
     middles = (seen[1:] + seen[:-1]) / 2.0
     if len(middles) > _THRESHOLDS:
         middles = middles[np.linspace(0, len(middles) - 1, _THRESHOLDS + 2)[1:-1].astype(np.intp)]
@@ -206,5 +258,16 @@ def _threshold(first: Floats, second: Floats, *, delta: float, confidence: float
         for level in (1.0 - (1.0 - confidence) / _CAUTION, confidence)
     )
     place = int(np.lexsort((hits - false_alarms, plain, cautious))[-1])
-    promise = _Promise(float(cautious[place]), float(plain[place]), int(hits[place] - false_alarms[place]))
+    promise = _Promise(
+        float(cautious[place]),
+        float(plain[place]),
+        int(hits[place] - false_alarms[place]),
+        0.0 if candidate.flattered else _distance(first, second),
+    )
     return promise, float(middles[place])
+
+
+def _distance(first: Floats, second: Floats) -> float:
+    """Between the means, in standard deviations."""
+    apart = float(second.mean() - first.mean())
+    return apart / float(np.sqrt((first.var() + second.var()) / 2.0) + _RIDGE * abs(apart))
