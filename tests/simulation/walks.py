@@ -8,7 +8,7 @@ walk notes which edges of the transition table it took.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from hushbid.protocol.privacy.accounting import Budget, Cost, PrivacyFilter
 from hushbid.protocol.privacy.acquisition import RULES
 from hushbid.protocol.privacy.acquisition.tender import Tender
 from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.wire.blind import SealedBroadcast
 from hushbid.protocol.wire.messages import (
     COMMITTED_VERSION,
     Ask,
@@ -76,6 +77,8 @@ __all__ = [
     "LIKELY",
     "MAP_BOX",
     "WRONG",
+    "Attempt",
+    "CuratorWalk",
     "Edge",
     "Purse",
     "Walk",
@@ -85,11 +88,11 @@ __all__ = [
 ]
 
 Edge = tuple[str, str, str]
+Attempt = tuple[str, Message, dict[str, int]]
+"""Who says what, and how the frame differs from the next one that is due."""
 _THAT_ASK = ("published", "winner-only")
 """Rules that ask, for few owners."""
 _THAT_DO_NOT = ("ask-all", "sealed")
-_ANSWERED: dict[str, type[Message]] = {"ready": SecretMap, "bid": Broadcast, "offer": Ask}
-"""What an owner answers with a message of each kind."""
 CORNERS = corners()
 WRONG = 77
 """A number that nothing has here: round, part, handle."""
@@ -202,6 +205,9 @@ class CuratorWalk:
             likely to come next.
     """
 
+    answered: ClassVar[dict[str, type[Message]]] = {"ready": SecretMap, "bid": Broadcast, "offer": Ask}
+    """What an owner answers with a message of each kind."""
+
     def __init__(self, seed: int, toward: Collection[Edge] = ()) -> None:
         self.rng = np.random.default_rng(seed)
         rng = self.rng
@@ -213,40 +219,8 @@ class CuratorWalk:
         owners = names(int(rng.integers(1 + (away or late), 4)))
         self.late = owners[0] if late else ""
         """Commits to its rows when others have a map."""
-        # Rules that ask lead to more of the table than those that have the points with the bids.
-        rules = (*RULES_IN_THE_CLEAR, "published", "winner-only")
         self.paced = bool({"pacing", "timer:cadence"} & {*self.aim} if rows else rng.random() < 0.35)
-        # Of what goes on while the clock is waited for, most is about maps that are late.
-        rule = "sealed" if self.paced and rng.random() < 0.3 else rules[int(rng.integers(len(rules)))]
-        if self.aim[1] == "timer:enrolment" and self.aim[0] != "enrolling":
-            rule = Tender.name
-        elif "asking" in self.aim or "received:offer" in self.aim:
-            rule = _THAT_ASK[int(rng.integers(len(_THAT_ASK)))]
-        elif self.aim[0] == "bidding" and self.aim[2] == "verifying":
-            rule = _THAT_DO_NOT[int(rng.integers(len(_THAT_DO_NOT)))]
-        elif self.aim[1] == "received:commitment":
-            rule = "sealed"
-        rounds = int(rng.integers(1, 4))
-        batch = 2 if RULES[rule].candidate_with_bid and seed % 3 == 0 else 1
-        needed = int(rng.integers(1, len(owners) + 1))
-        if away or late or self.aim[2] == "closing":
-            needed = 1 if away or late else len(owners)
-        commits = RULES[rule].sealed and (rng.random() < 0.3 or "received:commitment" in self.aim)
-        commitments: dict[str, Any] = {"commitment_depth": 4} if commits else {}
-        session = session_file(
-            owners=owners,
-            points=rounds * batch,
-            batch=batch,
-            rule=rule,
-            min_owners=needed,
-            summary=private(Neighbours.ADD_REMOVE_ONE) if rng.random() < 0.15 else EXACT,
-            fixed_cadence=2.0 if self.paced else None,
-            **commitments,
-        )
-        self.bench = CuratorBench(session)
-        if self.bench.machine.selection.weighing.filter is not None:
-            charges = int(rng.integers(0, rounds))
-            self.bench.machine.selection.weighing.filter = Purse(charges, Neighbours.ADD_REMOVE_ONE)
+        self.bench = self.make(seed, owners, few=away or late)
         self.walk = Walk(self.bench.machine, self.bench.take)
         # Where owners run out, a round is decided as soon as the last of them has answered, or is gone.
         most = int(rng.choice([1, 4, 4]))
@@ -270,6 +244,49 @@ class CuratorWalk:
         self.trouble = float(rng.choice([0.0, 0.1, 0.4]))
         if rows:  # nothing else is to come first
             self.hostility, self.trouble = self.hostility / 4.0, self.trouble / 4.0
+
+    def make(self, seed: int, owners: tuple[str, ...], *, few: bool) -> CuratorBench:
+        """A curator; `few`: that needs one owner alone."""
+        rng = self.rng
+        # Rules that ask lead to more of the table than those that have the points with the bids.
+        rules = (*RULES_IN_THE_CLEAR, "published", "winner-only")
+        # Of what goes on while the clock is waited for, most is about maps that are late.
+        rule = "sealed" if self.paced and rng.random() < 0.3 else rules[int(rng.integers(len(rules)))]
+        if self.aim[1] == "timer:enrolment" and self.aim[0] != "enrolling":
+            rule = Tender.name
+        elif "asking" in self.aim or "received:offer" in self.aim:
+            rule = _THAT_ASK[int(rng.integers(len(_THAT_ASK)))]
+        elif self.aim[0] == "bidding" and self.aim[2] == "verifying":
+            rule = _THAT_DO_NOT[int(rng.integers(len(_THAT_DO_NOT)))]
+        elif self.aim[1] == "received:commitment":
+            rule = "sealed"
+        rounds = int(rng.integers(1, 4))
+        batch = 2 if RULES[rule].candidate_with_bid and seed % 3 == 0 else 1
+        needed = self.needed(len(owners), few=few)
+        commits = RULES[rule].sealed and (rng.random() < 0.3 or "received:commitment" in self.aim)
+        commitments: dict[str, Any] = {"commitment_depth": 4} if commits else {}
+        session = session_file(
+            owners=owners,
+            points=rounds * batch,
+            batch=batch,
+            rule=rule,
+            min_owners=needed,
+            summary=private(Neighbours.ADD_REMOVE_ONE) if rng.random() < 0.15 else EXACT,
+            fixed_cadence=2.0 if self.paced else None,
+            **commitments,
+        )
+        bench = CuratorBench(session)
+        if bench.machine.selection.weighing.filter is not None:
+            charges = int(rng.integers(0, rounds))
+            bench.machine.selection.weighing.filter = Purse(charges, Neighbours.ADD_REMOVE_ONE)
+        return bench
+
+    def needed(self, owners: int, *, few: bool) -> int:
+        """Fewest owners of a session."""
+        needed = int(self.rng.integers(1, owners + 1))
+        if few or self.aim[2] == "closing":
+            needed = 1 if few else owners
+        return needed
 
     def run(self, steps: int = 120) -> Walk:
         self.walk.step(Started())
@@ -299,36 +316,36 @@ class CuratorWalk:
         if head == "timer" and name in bench.timers:
             self._fire(name)
         elif (head == "lost" or name == "comeback") and due:
-            self._lose_or_return(self._pick(due))
+            self._lose_or_return(self.pick(due))
         elif head == "returned" and self.lost:
-            self._lose_or_return(self._pick(tuple(sorted(self.lost))))
+            self._lose_or_return(self.pick(tuple(sorted(self.lost))))
         elif head == "offended" and due:
             bid = bench.bid(WRONG, CORNERS[0], 1, weights_of(1, 1, 1, 1))
-            self._say(self._pick(due), bid)
+            self.say(self.pick(due), bid)
         elif head == "restarted" and not bench.jobs:
-            self._restart()
+            self.restart()
         elif name == "commitment":
             late = tuple(owner for owner in self.players if not bench.machine.seats[owner].committed)
             if not late:
                 return False
-            owner = self._pick(late)
+            owner = self.pick(late)
             known = owner in bench.machine.links
-            self._say(owner, commitment_of(bench, owner) if known else bench.hello(owner))
-        elif name in _ANSWERED:
+            self.say(owner, commitment_of(bench, owner) if known else bench.hello(owner))
+        elif name in self.answered:
             told = {
-                owner: [each for each in self.bench.inbox.get(owner, ()) if type(each) is _ANSWERED[name]]
+                owner: [each for each in self.bench.inbox.get(owner, ()) if type(each) is self.answered[name]]
                 for owner in self.players
             }
             owners = tuple(owner for owner, several in told.items() if several)
             if not owners:
                 return False
-            owner = self._pick(owners)
+            owner = self.pick(owners)
             self._owner(owner, told[owner][-1])
         else:
             return False
         return True
 
-    def _pick(self, peers: Iterator[str] | tuple[str, ...]) -> str:
+    def pick(self, peers: Iterator[str] | tuple[str, ...]) -> str:
         several = tuple(peers)
         return several[int(self.rng.integers(len(several)))]
 
@@ -339,7 +356,7 @@ class CuratorWalk:
             name for name, seat in machine.seats.items() if name in machine.current.awaited or seat.asked
         )
 
-    def _say(self, peer: str, message: Message, **changes: int) -> bool:
+    def say(self, peer: str, message: Message, **changes: int) -> bool:
         event = self.bench.received(peer, message, **changes)
         phase = self.bench.machine.phase
         taken = self.walk.step(event)
@@ -352,6 +369,12 @@ class CuratorWalk:
         bench = self.bench
         if not bench.jobs or bench.machine.phase == "done":
             return False
+        self.compute()
+        return True
+
+    def compute(self) -> None:
+        """Let the oldest computation come back."""
+        bench = self.bench
         phase = bench.machine.phase
         self.walk.forget()
         if type(bench.jobs[0]) in (DrawNoise, ComputeWeights):
@@ -365,7 +388,6 @@ class CuratorWalk:
         else:
             bench.verify()
             self.walk.edges.add((phase, "candidates-checked", bench.machine.phase))
-        return True
 
     def _honest(self) -> None:
         # Few peers have anything to say while points are verified: that takes longer here than it does.
@@ -383,26 +405,27 @@ class CuratorWalk:
         if self.paced and tires and clock in self.bench.timers and self.rng.random() < 0.15:
             self._fire(clock)
             return
-        peer = self._pick(late if late and phase in ("verifying", "pacing", "delivering") else self.peers)
+        peer = self.pick(late if late and phase in ("verifying", "pacing", "delivering") else self.peers)
         if peer not in self.bench.machine.links or (peer in self.lost and self.rng.random() < 0.5):
             self.lost.discard(peer)
-            self._say(peer, self.bench.hello(peer))
+            self.say(peer, self.bench.hello(peer))
         elif peer == CONSUMER:
-            self._consumer()
+            self.consumer()
         elif peer not in self.slow or self.rng.random() < 0.2:
             self._owner(peer)
 
-    def _consumer(self) -> None:
+    def consumer(self) -> None:
+        """Let the consumer say what is due from it."""
         machine = self.bench.machine
         if machine.target is None:
             if machine.gathered:
-                self._say(CONSUMER, self.bench.target())
+                self.say(CONSUMER, self.bench.target())
             return
         last = self.bench.last(CONSUMER)
         if isinstance(last, Delivery) and machine.phase == "delivering":
-            self._say(CONSUMER, self.bench.receipt(last.part))
+            self.say(CONSUMER, self.bench.receipt(last.part))
         elif isinstance(last, Close):
-            self._say(CONSUMER, farewell_of(self.bench.opened, CONSUMER))
+            self.say(CONSUMER, farewell_of(self.bench.opened, CONSUMER))
 
     def _lie(self, bid: Bid | Batch) -> Bid | Batch:
         """A bid with another score, or another's signature; one without points stays as it is."""
@@ -419,12 +442,18 @@ class CuratorWalk:
             )
         return bid.model_copy(update={"score": fixed(WRONG)})
 
+    def bid(self, owner: str, told: Broadcast | SealedBroadcast) -> None:
+        assert isinstance(told, Broadcast)
+        bid = self.players[owner].answer(told)
+        lies = self.rng.random() < 0.1  # such that it only shows when the point is verified
+        self.say(owner, self._lie(bid) if lies else bid)
+
     def _owner(self, owner: str, told: Message | None = None) -> None:
         """Answer a broadcast: this one, or the last one."""
         seat, last = self.bench.machine.seats[owner], told or self.bench.last(owner)
         if self.bench.opened.commitment_depth and not seat.committed:
             if owner != self.late:
-                self._say(owner, commitment_of(self.bench, owner))
+                self.say(owner, commitment_of(self.bench, owner))
             elif (
                 not self.bench.machine.gathered
                 and "enrolment" in self.bench.timers
@@ -436,36 +465,34 @@ class CuratorWalk:
             last = next(each for each in reversed(self.bench.inbox[owner]) if isinstance(each, Ask))
         if isinstance(last, SecretMap) and not seat.enrolled:
             if owner not in self.slow or self.bench.machine.phase != "enrolling" or self.rng.random() < 0.1:
-                self._say(owner, Ready())
+                self.say(owner, Ready())
             elif self.rng.random() < 0.5:
                 self.walk.step(TimerFired("enrolment", self.bench.timers["enrolment"].attempt))
-        elif isinstance(last, Broadcast) and seat.broadcast == last.round:
-            bid = self.players[owner].answer(last)
-            lies = self.rng.random() < 0.1  # such that it only shows when the point is verified
-            self._say(owner, self._lie(bid) if lies else bid)
+        elif isinstance(last, Broadcast | SealedBroadcast) and seat.broadcast == last.round:
+            self.bid(owner, last)
         elif isinstance(last, Ask) and seat.asked:
-            self._say(owner, self.players[owner].offer(last))
+            self.say(owner, self.players[owner].offer(last))
         elif isinstance(last, Close):
-            self._say(owner, farewell_of(self.bench.opened, owner))
+            self.say(owner, farewell_of(self.bench.opened, owner))
 
     def _trouble(self) -> None:
         known = tuple(peer for peer in self.peers if peer in self.bench.machine.links)
         dice = self.rng.random()
         if dice < 0.02 and not self.bench.jobs:
-            self._restart()
+            self.restart()
         elif dice < 0.4 and known:
             due = tuple(owner for owner in self._due() if owner not in self.lost)
-            self._lose_or_return(self._pick(due if due and self.rng.random() < 0.7 else known))
+            self._lose_or_return(self.pick(due if due and self.rng.random() < 0.7 else known))
         elif dice < 0.75 and self.bench.timers:
-            name = self._pick(tuple(sorted(self.bench.timers)))
-            early = name == "enrolment" and self.bench.machine.target is None
+            name = self.pick(tuple(sorted(self.bench.timers)))
+            early = name == "enrolment" and self.bench.machine.maps is None
             if self.rng.random() < (0.95 if early else 0.8 if name == "pause" else 0.0):
                 return  # most lives are longer
             self._fire(name)
         elif self.walk.accepted:
             self.walk.repeat(self.walk.accepted[int(self.rng.integers(len(self.walk.accepted)))])
 
-    def _restart(self) -> None:
+    def restart(self) -> None:
         self.walk.step(Restarted())
         self.lost = {peer for peer in self.peers if peer in self.bench.machine.links}
 
@@ -474,7 +501,7 @@ class CuratorWalk:
         phase = self.bench.machine.phase
         if type(event) is Lost and self.rng.random() < (0.6 if phase == "asking" else 0.35):
             # A refused hello leaves its connection be; when that is lost, the peer is not waited for.
-            self._say(peer, self.bench.hello(peer, session=bytes(32)))
+            self.say(peer, self.bench.hello(peer, session=bytes(32)))
         phase = self.bench.machine.phase
         self.lost ^= {peer}
         self.walk.step(event)
@@ -490,17 +517,21 @@ class CuratorWalk:
             assert self.bench.step(TimerFired(name, timer.attempt - 1)) == ()
 
     def _hostile(self) -> None:
+        attempts, wrong = self.breaches(self.pick(tuple(self.players)))
+        due = self._due()
+        if due and self.rng.random() < 0.4:
+            # Whom all wait for: the round goes on without it.
+            attempts = [(self.pick(due), wrong, {})]
+        elif self.rng.random() < 0.7:
+            # The consumer's breaches end the session.
+            attempts = [attempt for attempt in attempts if attempt[0] != CONSUMER]
+        peer, message, changes = attempts[int(self.rng.integers(len(attempts)))]
+        self.say(peer, message, **changes)
+
+    def hellos(self, owner: str) -> list[Attempt]:
+        """Hellos that are to be refused, and farewells that come before the end."""
         bench = self.bench
-        owner = self._pick(tuple(self.players))
-        point = CORNERS[int(self.rng.integers(16))]
-        weights = weights_of(1, 1, 1, 1)
-        round_number = max(1, bench.machine.round)
-        honest = bench.bid(round_number, point, 1, weights)
-        wide = np.zeros(DIMENSION + 2, dtype=np.int16)
-        other_way = None if honest.candidate is not None else candidate_of(point)
-        other_form = candidate_of(point) if bench.rule.sealed else sealed_candidate_of(point, bench.opened)
-        large = sealed_candidate_of(point, bench.opened).model_copy(update={"box": bytes(WRONG)})
-        attempts: list[tuple[str, Message, dict[str, int]]] = [
+        return [
             (owner, bench.hello(owner, versions=(COMMITTED_VERSION + 1,)), {}),
             (owner, bench.hello(owner, session=bytes(32)), {}),
             (owner, bench.hello(owner, name="somebody"), {}),
@@ -509,6 +540,21 @@ class CuratorWalk:
             (owner, bench.hello(owner), {"sequence": bench.sent.get(owner, 0) + 1}),
             ("nobody", bench.hello("nobody"), {}),
             ("nobody", FAREWELL, {}),
+        ]
+
+    def breaches(self, owner: str) -> tuple[list[Attempt], Message]:
+        """What is to be refused, and a bid of an owner's for a round that there is not."""
+        bench = self.bench
+        point = CORNERS[int(self.rng.integers(16))]
+        weights = weights_of(1, 1, 1, 1)
+        round_number = max(1, bench.machine.round)
+        honest = bench.bid(round_number, point, 1, weights)
+        wide = np.zeros(DIMENSION + 2, dtype=np.int16)
+        other_way = None if honest.candidate is not None else candidate_of(point)
+        other_form = candidate_of(point) if bench.rule.sealed else sealed_candidate_of(point, bench.opened)
+        large = sealed_candidate_of(point, bench.opened).model_copy(update={"box": bytes(WRONG)})
+        attempts: list[Attempt] = [
+            *self.hellos(owner),
             (CONSUMER, bench.target(), {}),
             (CONSUMER, bench.target(), {"sequence": 0}),
             (CONSUMER, bench.target(embedding=np.zeros(DIMENSION + 2)), {}),
@@ -536,15 +582,7 @@ class CuratorWalk:
                 {},
             ),
         ]
-        due = self._due()
-        if due and self.rng.random() < 0.4:
-            # Whom all wait for: the round goes on without it.
-            attempts = [(self._pick(due), honest.model_copy(update={"round": WRONG}), {})]
-        elif self.rng.random() < 0.7:
-            # The consumer's breaches end the session.
-            attempts = [attempt for attempt in attempts if attempt[0] != CONSUMER]
-        peer, message, changes = attempts[int(self.rng.integers(len(attempts)))]
-        self._say(peer, message, **changes)
+        return attempts, honest.model_copy(update={"round": WRONG})
 
 
 def curator_walk(seed: int, toward: Collection[Edge] = ()) -> Walk:

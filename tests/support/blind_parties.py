@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, cast
+
+import numpy as np
 
 from hushbid.consumer.events import CheckAward, Delivered, PurchasesChecked, SealWeight, WeightSealed
 from hushbid.consumer.numerics import BlindConsumerNumerics
@@ -12,16 +15,32 @@ from hushbid.curator.events import CheckBids
 from hushbid.owner.events import BlindScored, MapOpened, OpenMap, ScoreBlind, Withdraw
 from hushbid.owner.numerics import BlindOwnerNumerics
 from hushbid.protocol import limits
-from hushbid.protocol.crypto.blinding import MASK_BYTES, BlindKeys, Mask, blind_bid_statement, blind_digest
+from hushbid.protocol.crypto.blinding import (
+    MASK_BYTES,
+    BlindKeys,
+    Mask,
+    account_statement,
+    blind_bid_statement,
+    blind_digest,
+)
 from hushbid.protocol.crypto.sealing import SIGNATURE_BYTES, sign
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.machine.machine import Started
 from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.session.account import account_content
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.session.sizes import sealed_weight_bytes
 from hushbid.protocol.space.grid import Weights
 from hushbid.protocol.space.scoring import score_bound
-from hushbid.protocol.wire.blind import Award, BlindBid, BlindCandidate, BlindPurchase, Maps, SealedBroadcast
+from hushbid.protocol.wire.blind import (
+    Account,
+    Award,
+    BlindBid,
+    BlindCandidate,
+    BlindPurchase,
+    Maps,
+    SealedBroadcast,
+)
 from hushbid.protocol.wire.messages import Ready, fixed
 from tests.simulation.harness import CuratorBench
 from tests.support.sealed_parties import Consumer, W, owner_of, sealed_session
@@ -29,6 +48,7 @@ from tests.support.sealed_parties import Consumer, W, owner_of, sealed_session
 __all__ = [
     "BlindBench",
     "BlindOwnerParty",
+    "account_of",
     "award_of",
     "blind_session",
     "broadcast_of",
@@ -219,3 +239,23 @@ class BlindBench(CuratorBench):
         return [
             (purchase.owner, int(purchase.handle[0]), purchase.bid_round) for purchase in self.award.purchases
         ]
+
+
+def account_of(bench: BlindBench, signer: str = CONSUMER, /, **changes: Any) -> Account:
+    """The consumer's account, with 0.5, 1.5, … for the owners, signed."""
+    owners = len(bench.session.owners)
+    bought = Counter(win.owner for win in bench.machine.ledger.wins)
+    values: dict[str, Any] = {
+        "settlement": np.arange(owners) + 0.5,
+        "errors": np.full(owners, -1.0),
+        "gains": np.arange(owners) + 0.25,
+        "gain_errors": np.full(owners, -1.0),
+        "signal": -1,
+        "sold": np.array([bought[owner] for owner in bench.session.owners], dtype=np.int64),
+        "void": np.zeros(owners, dtype=np.int64),
+        "signature": bytes(64),
+    }
+    unsigned = Account.model_construct(**(values | changes))
+    statement = account_statement(bench.opened.identifier, account_content(unsigned))
+    signature = sign(statement, bench.opened.simulated_identity(signer).signing)
+    return unsigned.model_copy(update={"signature": signature})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -12,13 +11,10 @@ import pytest
 from hushbid.curator.ledger import PointFault
 from hushbid.curator.machine import BLIND
 from hushbid.protocol import limits
-from hushbid.protocol.crypto.blinding import account_statement
-from hushbid.protocol.crypto.sealing import sign
 from hushbid.protocol.errors import ConfigError, ExitCode, Offence
 from hushbid.protocol.machine.machine import Started
 from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.privacy.payment import Price
-from hushbid.protocol.session.account import account_content
 from hushbid.protocol.session.sizes import sealed_weight_bytes
 from hushbid.protocol.wire.blind import Account, BlindBid, Maps, SealedBroadcast
 from hushbid.protocol.wire.messages import (
@@ -32,7 +28,7 @@ from hushbid.protocol.wire.messages import (
     SecretMap,
 )
 from tests.simulation.harness import names, session_file
-from tests.support.blind_parties import BlindBench, masked, signed_bid
+from tests.support.blind_parties import BlindBench, account_of, masked, signed_bid
 from tests.support.curator_rounds import CORNERS, A, B, C, W, absences, told, winners
 
 
@@ -48,26 +44,6 @@ def bidding(**options: Any) -> BlindBench:
     bench.enrol()
     bench.open_round()
     return bench
-
-
-def account_of(bench: BlindBench, signer: str = CONSUMER, /, **changes: Any) -> Account:
-    """The consumer's account, with 0.5, 1.5, … for the owners, signed."""
-    owners = len(bench.session.owners)
-    bought = Counter(win.owner for win in bench.machine.ledger.wins)
-    values: dict[str, Any] = {
-        "settlement": np.arange(owners) + 0.5,
-        "errors": np.full(owners, -1.0),
-        "gains": np.arange(owners) + 0.25,
-        "gain_errors": np.full(owners, -1.0),
-        "signal": -1,
-        "sold": np.array([bought[owner] for owner in bench.session.owners], dtype=np.int64),
-        "void": np.zeros(owners, dtype=np.int64),
-        "signature": bytes(64),
-    }
-    unsigned = Account.model_construct(**(values | changes))
-    statement = account_statement(bench.opened.identifier, account_content(unsigned))
-    signature = sign(statement, bench.opened.simulated_identity(signer).signing)
-    return unsigned.model_copy(update={"signature": signature})
 
 
 # -- versions ----------------------------------------------------------------------------------------
