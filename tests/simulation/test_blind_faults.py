@@ -1,7 +1,7 @@
 """Inject faults into blind sessions and check the invariants; planted bugs must be caught.
 
 `hushbid sweep faults --rule blind` runs as many seeds as asked (docs/faults.md has 10,000); here are 120, of
-which 105 are slow. Each control plants a bug and looks for a seed that finds it by the intended invariant.
+which 108 are slow. Each control plants a bug and looks for a seed that finds it by the intended invariant.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from hushbid.protocol.wire.messages import boxes_of
 from tests.support.boxes import opened_by
 
 BLIND = ("blind",)
-SEEDS, SHARES, QUICK = 120, 8, 1
+SEEDS, SHARES, QUICK = 120, 20, (0, 14)
 """Seeds, the shares that they are run in, and those of them that are not slow."""
 
 
@@ -51,7 +51,7 @@ def swept(share: int) -> FaultSweep:
 
 @pytest.mark.parametrize(
     "share",
-    [pytest.param(share, marks=pytest.mark.slow if share >= QUICK else ()) for share in range(SHARES)],
+    [pytest.param(share, marks=pytest.mark.slow if share not in QUICK else ()) for share in range(SHARES)],
 )
 def test_whatever_goes_wrong_what_must_hold_holds(share: int) -> None:
     result = swept(share)
@@ -62,7 +62,7 @@ def test_whatever_goes_wrong_what_must_hold_holds(share: int) -> None:
 
 def test_the_consumer_crashes_and_owners_lie_in_rounds() -> None:
     """Among the quick seeds; docs/faults.md has the counts of 10,000."""
-    happened = {name for share in range(QUICK) for name in swept(share).happened}
+    happened = {name for share in QUICK for name in swept(share).happened}
     assert happened >= {"crash of the consumer", "crash of the curator", "crash of an owner", "frame lost"}
     assert sum(name.startswith("mutation: signed: ") for name in happened) > 3
 
@@ -229,6 +229,23 @@ CONTROLS: list[tuple[str, Callable[[pytest.MonkeyPatch], None]]] = [
 ]
 
 
+SHOWS: dict[Callable[..., None], int] = {
+    absent_owners_sell: 13,
+    boxes_are_sold_again: 2,
+    wrong_scores_are_paid: 15,
+    void_boxes_are_paid: 5,
+    unsigned_bids_are_taken: 5,
+    masks_are_off: 2,
+}
+"""The seed to begin with, where that is not the first whose plan lets the bug show: here it does."""
+
+
+@cache
+def sound(plan: SweepPlan) -> SessionEvidence:
+    """A session before any bug is planted; several controls begin with the same."""
+    return run_plan(plan)
+
+
 def test_every_invariant_of_blind_sessions_alone_has_a_control() -> None:
     blind, other = (invariants_of(blind=blind, herds=False).keys() for blind in (True, False))
     assert {name for name, _ in CONTROLS} == blind - other
@@ -239,7 +256,7 @@ def test_a_bug_that_breaks_an_invariant_is_caught(
     name: str, plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plans = [plan for plan, _ in zip(candidates(plant), range(40), strict=False)]
-    assert all(list(INVARIANTS[name](run_plan(plan))) == [] for plan in plans[:2]), "nothing is wrong yet"
+    assert list(INVARIANTS[name](sound(plans[0]))) == [], "nothing is wrong yet"
     plant(monkeypatch)
     assert any(list(INVARIANTS[name](run_plan(plan))) for plan in plans)
 
@@ -247,7 +264,7 @@ def test_a_bug_that_breaks_an_invariant_is_caught(
 def candidates(plant: Callable[..., None]) -> Iterator[SweepPlan]:
     """Plans in which the bug can show."""
     lying = (wrong_scores_are_paid, void_boxes_are_paid, void_boxes_exclude, unsigned_bids_are_taken)
-    for seed in range(1500):
+    for seed in range(SHOWS.get(plant, 0), 1500):
         drawn = plan_of(seed, BLIND)
         wanted = {
             absent_owners_sell: not drawn.mild and len(drawn.faults) > 3,

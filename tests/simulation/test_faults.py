@@ -1,6 +1,6 @@
 """Inject faults into many small sessions and check the invariants; planted bugs must be caught.
 
-`hushbid sweep faults` runs as many seeds as asked; here are 100, of which 40 are slow. Each control plants a
+`hushbid sweep faults` runs as many seeds as asked; here are 100, of which 75 are slow. Each control plants a
 bug and looks for a seed that finds it by the intended invariant.
 """
 
@@ -66,8 +66,8 @@ from tests.conftest import ROOT
 from tests.support.handlers import handled_otherwise
 
 SEEDS = 100
-SHARES = 5
-QUICK = 2
+SHARES = 20
+QUICK = (0, 1, 2, 17, 19)
 """Shares that are not slow. All that a test below wants to happen does so in them; the others repeat it with
 other seeds, so that only what one plan in many shows is left to them."""
 
@@ -79,13 +79,13 @@ def swept(share: int) -> FaultSweep:
 
 @pytest.mark.parametrize(
     "share",
-    [pytest.param(share, marks=pytest.mark.slow if share >= QUICK else ()) for share in range(SHARES)],
+    [pytest.param(share, marks=pytest.mark.slow if share not in QUICK else ()) for share in range(SHARES)],
 )
 def test_whatever_goes_wrong_what_must_hold_holds(share: int) -> None:
     result = swept(share)
     assert result.failures == []
     assert result.sessions == SEEDS // SHARES
-    assert result.again == (SEEDS // AGAIN if share == 0 else 0)
+    assert result.again == (SEEDS // SHARES if share % AGAIN == 0 else 0)
 
 
 def test_everything_that_can_go_wrong_does_in_a_thousand_plans() -> None:
@@ -105,7 +105,7 @@ def test_everything_that_can_go_wrong_does_in_a_thousand_plans() -> None:
 
 def test_what_is_planned_happens() -> None:
     """The quick seeds of the test above have most faults; the sweep of 10,000 in docs/faults.md has all."""
-    happened = {name for share in range(QUICK) for name in swept(share).happened}
+    happened = {name for share in QUICK for name in swept(share).happened}
     assert happened >= {
         "clog",
         "crash of an owner",
@@ -135,8 +135,8 @@ def test_what_is_planned_happens() -> None:
 
 
 def test_the_same_seed_gives_the_same_session_byte_for_byte(tmp_path: Path) -> None:
-    # From 5: the one before computes a privacy-loss distribution, here and in the other process.
-    seed = next(seed for seed in count(5) if plan_of(seed).byzantine and plan_of(seed).crashes)
+    # From 15, whose lines fail too. Those before it compute a privacy-loss distribution, in both processes.
+    seed = next(seed for seed in count(15) if plan_of(seed).byzantine and plan_of(seed).crashes)
     here = run_plan(plan_of(seed))
     command = [sys.executable, "-m", "hushbid", "sweep", "faults", "--sessions", "1", "--json"]
     command += ["--seed", str(seed), "--transcripts", str(tmp_path / "again")]
@@ -344,6 +344,17 @@ CONTROLS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "submissions-are-signed": signed_for_another_round,
     "choice-is-herded": chosen_at_one_look,
 }
+SHOWS = {
+    "all-end": 10,
+    "noise-is-drawn-once": 6,
+    "honest-are-not-blamed": 362,
+    "absent-are-not-chosen": 4,
+    "rounds-need-min-owners": 45,
+    "winners-are-verified": 47,
+    "submissions-are-herded": 37,
+    "choice-is-herded": 37,
+}
+"""The seed to begin with, where that is not the first whose plan lets the bug show: here it does."""
 
 
 def test_every_invariant_has_a_control() -> None:
@@ -396,7 +407,7 @@ def _garbles(fault: LineFault) -> bool:
 def test_a_line_that_stalls_is_cut_and_its_party_comes_again() -> None:
     """In a patient session a valid but wrong length turns all that follows into the rest of one frame."""
     ends: set[str] = set()
-    for seed in range(40):
+    for seed in range(10, 40):  # the second has one
         drawn = dataclasses.replace(plan_of(seed, ["sealed"]), byzantine=(), crashes=(), cadence=None)
         owner = drawn.owners[0]
         garbles = [LineFault(FaultKind.GARBLE, owner, after, 0.0, Way.TO_CURATOR) for after in (9, 14, 19)]
@@ -437,12 +448,12 @@ def test_a_private_settlement_without_its_noise_or_by_another_broadcast_is_caugh
     assert bool(list(settlement_is_of_the_wins(run_plan(calm)))) is (broken is not None)
 
 
-@pytest.mark.parametrize("rule", ["ask-all", "sealed"])
+@pytest.mark.parametrize(("rule", "first"), [("ask-all", 324), ("sealed", 47)])
 def test_a_forged_point_that_is_chosen_is_caught_sealed_or_open(
-    rule: str, monkeypatch: pytest.MonkeyPatch
+    rule: str, first: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     all_is_believed(monkeypatch)
-    plans = (plan_of(seed) for seed in candidates("winners-are-verified"))
+    plans = (plan_of(seed) for seed in candidates("winners-are-verified", first))
     assert any(list(winners_are_verified(run_plan(drawn))) for drawn in plans if drawn.rule == rule)
 
 
@@ -474,9 +485,9 @@ def test_a_weight_that_counts_the_points_and_not_the_rounds_is_caught(
     ]
 
 
-def candidates(name: str) -> Iterable[int]:
+def candidates(name: str, first: int | None = None) -> Iterable[int]:
     """Seeds whose plans let the bug show."""
-    for seed in range(1500):
+    for seed in range(SHOWS.get(name, 0) if first is None else first, 1500):
         drawn = plan_of(seed)
         rule = RULES[drawn.rule]
         if name not in invariants_of(blind=rule.blind, herds=rule.herds):
@@ -501,7 +512,9 @@ def candidates(name: str) -> Iterable[int]:
 
 def test_a_session_that_differs_when_it_is_run_again_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(course, "Simulation", partial(_with_other_salts, Simulation))
-    (failure,) = check_seed(0).failures
+    (failure,) = check_seed(
+        70
+    ).failures  # of those that are run again, the one with the fewest faults to drop
     assert failure.broken.keys() == {"same-again"}
 
 
@@ -527,7 +540,7 @@ def test_a_bug_is_told_with_its_seed_and_as_few_faults_as_show_it(monkeypatch: p
 
 
 def seeds_with_a_crash_of_the_consumer() -> Iterator[int]:
-    for seed in count():
+    for seed in count(102):  # it soon crashes when it waits, and has few faults
         drawn = plan_of(seed)
         if len(drawn.faults) > 3 and any(crash.party == CONSUMER for crash in drawn.crashes):
             yield seed
