@@ -6,7 +6,7 @@ Scores are any: a curator cannot tell them from masked ones. What an honest part
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, ClassVar
 
 import numpy as np
@@ -60,6 +60,10 @@ class RecordedBench(BlindBench):
             assert again.step(event, now) == effects, f"{event.trigger} has other effects than on record"
         assert snapshot(again) == snapshot(self.machine), "not all that the machine knew is on record"
         self.machine = again
+
+
+def _made(message: Message) -> Callable[[], Message]:
+    return lambda: message
 
 
 class BlindCuratorWalk(CuratorWalk):
@@ -191,7 +195,7 @@ class BlindCuratorWalk(CuratorWalk):
 
     # -- what is to be refused --------------------------------------------------------------------------
 
-    def breaches(self, owner: str) -> tuple[list[Attempt], Message]:
+    def breaches(self, owner: str) -> tuple[list[Attempt], Callable[[], Message]]:
         bench = self.bench
         honest = self.bid_of(owner)
         account = account_of(bench)
@@ -199,32 +203,32 @@ class BlindCuratorWalk(CuratorWalk):
         wrong = honest.model_copy(update={"round": WRONG})
         attempts: list[Attempt] = [
             *self.hellos(owner),
-            (CONSUMER, bench.maps(), {}),
-            (CONSUMER, bench.maps(), {"sequence": 0}),
-            (CONSUMER, Maps(maps=bytes(WRONG)), {}),
-            (CONSUMER, FAREWELL, {}),
-            (CONSUMER, Ready(), {}),
-            (CONSUMER, account, {}),
-            (CONSUMER, account.model_copy(update={"signature": bytes(SIGNATURE_BYTES)}), {}),
-            (CONSUMER, account_of(bench, void=np.full(len(account.void), WRONG)), {}),
-            (owner, account, {}),
-            (owner, bench.maps(), {}),
-            (owner, Ready(), {"sequence": 0}),
-            (owner, FAREWELL, {}),
-            (owner, commitment_of(bench, owner), {}),
-            (owner, commitment_of(bench, owner, signature=FORGED), {}),
-            (owner, honest, {"sequence": 0}),
-            (owner, honest, {"sequence": bench.sent.get(owner, 0) + 2}),
-            (owner, honest, {"acknowledged": WRONG}),
-            (owner, honest.model_copy(update={"boxes": honest.boxes[:-1]}), {}),
-            (owner, honest.model_copy(update={"scores": honest.scores[MASK_BYTES:]}), {}),
-            (owner, honest.model_copy(update={"scores": bytes(len(honest.scores))}), {}),
-            (owner, honest.model_copy(update={"digests": honest.digests + bytes(32)}), {}),
-            (owner, wrong, {}),
+            (CONSUMER, bench.maps, {}),
+            (CONSUMER, bench.maps, {"sequence": 0}),
+            (CONSUMER, lambda: Maps(maps=bytes(WRONG)), {}),
+            (CONSUMER, lambda: FAREWELL, {}),
+            (CONSUMER, Ready, {}),
+            (CONSUMER, lambda: account, {}),
+            (CONSUMER, lambda: account.model_copy(update={"signature": bytes(SIGNATURE_BYTES)}), {}),
+            (CONSUMER, lambda: account_of(bench, void=np.full(len(account.void), WRONG)), {}),
+            (owner, lambda: account, {}),
+            (owner, bench.maps, {}),
+            (owner, Ready, {"sequence": 0}),
+            (owner, lambda: FAREWELL, {}),
+            (owner, lambda: commitment_of(bench, owner), {}),
+            (owner, lambda: commitment_of(bench, owner, signature=FORGED), {}),
+            (owner, lambda: honest, {"sequence": 0}),
+            (owner, lambda: honest, {"sequence": bench.sent.get(owner, 0) + 2}),
+            (owner, lambda: honest, {"acknowledged": WRONG}),
+            (owner, lambda: honest.model_copy(update={"boxes": honest.boxes[:-1]}), {}),
+            (owner, lambda: honest.model_copy(update={"scores": honest.scores[MASK_BYTES:]}), {}),
+            (owner, lambda: honest.model_copy(update={"scores": bytes(len(honest.scores))}), {}),
+            (owner, lambda: honest.model_copy(update={"digests": honest.digests + bytes(32)}), {}),
+            (owner, lambda: wrong, {}),
         ]
         for weight in (*self.weights(number), *self.weights(number - 1), *self.weights(WRONG)):
-            attempts += [(CONSUMER, weight, {}), (owner, weight, {})]
-        return attempts, wrong
+            attempts += [(peer, _made(weight), {}) for peer in (CONSUMER, owner)]
+        return attempts, lambda: wrong
 
     def weights(self, number: int) -> list[Message]:
         """A round's weight, and one of another length."""

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -62,26 +63,22 @@ def _of_array(array: np.ndarray[Any, Any]) -> tuple[str, tuple[int, ...], bytes]
     return array.dtype.str, array.shape, array.tobytes()
 
 
-def _of_set(values: Iterable[Any]) -> list[str]:
-    return sorted(map(str, values))
+def _of_attributes(value: Any) -> tuple[str, dict[str, Any]]:
+    return type(value).__name__, {
+        name: item if type(item) in _PLAIN else _plain(item)
+        for name, item in vars(value).items()
+        if name not in _FIXED
+    }
 
 
 def _of_model(value: BaseModel) -> tuple[str, dict[Any, Any]]:
     return type(value).__name__, _of_values(value.__dict__)
 
 
-def _of_fields(kind: type) -> Callable[[Any], Any]:
-    names = tuple(field.name for field in fields(kind))
-    return lambda value: (kind.__name__, _of_values({name: getattr(value, name) for name in names}))
-
-
-def _of_attributes(kind: type) -> Callable[[Any], Any]:
-    if slots := getattr(kind, "__slots__", ()):
-        return lambda value: (kind.__name__, _of_values({name: getattr(value, name) for name in slots}))
-    return lambda value: (
-        kind.__name__,
-        _of_values({name: item for name, item in vars(value).items() if name not in _FIXED}),
-    )
+def _of_names(kind: type, names: Iterable[str]) -> Callable[[Any], Any]:
+    """How the attributes of these names are read."""
+    read = attrgetter("__class__", *names)  # of two names at least, so that there is a tuple of values
+    return lambda value: (kind.__name__, _of_items(read(value)[1:]))
 
 
 _WAYS: Final[dict[type, Callable[[Any], Any]]] = {
@@ -100,15 +97,17 @@ def _way_of(kind: type) -> Callable[[Any], Any]:
     elif issubclass(kind, BaseModel):
         way = _of_model
     elif is_dataclass(kind):
-        way = _of_fields(kind)
+        way = _of_names(kind, [field.name for field in fields(kind)])
     elif issubclass(kind, Mapping):
         way = _of_values
     elif issubclass(kind, set | frozenset):
-        way = _of_set
+        way = frozenset
     elif issubclass(kind, list | tuple | deque):
         way = _of_items
+    elif slots := getattr(kind, "__slots__", ()):
+        way = _of_names(kind, slots)
     else:
-        way = _of_attributes(kind)
+        way = _of_attributes
     return _WAYS.setdefault(kind, way)
 
 

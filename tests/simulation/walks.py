@@ -88,12 +88,13 @@ __all__ = [
 ]
 
 Edge = tuple[str, str, str]
-Attempt = tuple[str, Message, dict[str, int]]
+Attempt = tuple[str, Callable[[], Message], dict[str, int]]
 """Who says what, and how the frame differs from the next one that is due."""
 _THAT_ASK = ("published", "winner-only")
 """Rules that ask, for few owners."""
 _THAT_DO_NOT = ("ask-all", "sealed")
 CORNERS = corners()
+_COMPUTED = ("noise-drawn", "weights-computed", "candidates-checked")
 WRONG = 77
 """A number that nothing has here: round, part, handle."""
 EXACT: dict[str, Any] = {"mechanism": "exact"}
@@ -214,7 +215,7 @@ class CuratorWalk:
         rows = sorted(toward)
         self.aim: Edge = rows[int(rng.integers(len(rows)))] if rows else ("", "", "")
         # An owner that never comes keeps a tender open that has all the others' points.
-        away = self.aim == ("bidding", "timer:enrolment", "verifying")
+        away = self.aim in {("bidding", "timer:enrolment", to) for to in ("verifying", "delivering")}
         late = self.aim[1] == "received:commitment" and self.aim[0] != "enrolling"
         owners = names(int(rng.integers(1 + (away or late), 4)))
         self.late = owners[0] if late else ""
@@ -223,7 +224,7 @@ class CuratorWalk:
         self.bench = self.make(seed, owners, few=away or late)
         self.walk = Walk(self.bench.machine, self.bench.take)
         # Where owners run out, a round is decided as soon as the last of them has answered, or is gone.
-        most = int(rng.choice([1, 4, 4]))
+        most = 1 if away and self.aim[2] == "delivering" else int(rng.choice([1, 4, 4]))
         least = 1 if "asking" in self.aim or late else 0  # or nobody is asked
         # Owners whose best points are alike are asked together.
         different = int(rng.choice([2, 16]))
@@ -313,15 +314,16 @@ class CuratorWalk:
         head, _, name = self.aim[1].partition(":")
         if len(due) > 1 and self.rng.random() < 0.7:
             return False  # a phase ends with the last that it waits for
+        if head in _COMPUTED:
+            return self._compute()
         if head == "timer" and name in bench.timers:
             self._fire(name)
         elif (head == "lost" or name == "comeback") and due:
             self._lose_or_return(self.pick(due))
         elif head == "returned" and self.lost:
             self._lose_or_return(self.pick(tuple(sorted(self.lost))))
-        elif head == "offended" and due:
-            bid = bench.bid(WRONG, CORNERS[0], 1, weights_of(1, 1, 1, 1))
-            self.say(self.pick(due), bid)
+        elif head == "offended" or name == "receipt":
+            return self._offend(due)
         elif head == "restarted" and not bench.jobs:
             self.restart()
         elif name == "commitment":
@@ -341,6 +343,16 @@ class CuratorWalk:
                 return False
             owner = self.pick(owners)
             self._owner(owner, told[owner][-1])
+        else:
+            return False
+        return True
+
+    def _offend(self, due: tuple[str, ...]) -> bool:
+        """Have a peer break the protocol: the consumer, where that is to end the session."""
+        if self.aim[2] == "closing" and CONSUMER in self.bench.machine.links:
+            self.say(CONSUMER, Receipt(part=WRONG, disputed=b""))  # which nobody reads any more when closing
+        elif due:
+            self.say(self.pick(due), self.bench.bid(WRONG, CORNERS[0], 1, weights_of(1, 1, 1, 1)))
         else:
             return False
         return True
@@ -525,24 +537,24 @@ class CuratorWalk:
         elif self.rng.random() < 0.7:
             # The consumer's breaches end the session.
             attempts = [attempt for attempt in attempts if attempt[0] != CONSUMER]
-        peer, message, changes = attempts[int(self.rng.integers(len(attempts)))]
-        self.say(peer, message, **changes)
+        peer, make, changes = attempts[int(self.rng.integers(len(attempts)))]
+        self.say(peer, make(), **changes)
 
     def hellos(self, owner: str) -> list[Attempt]:
         """Hellos that are to be refused, and farewells that come before the end."""
         bench = self.bench
         return [
-            (owner, bench.hello(owner, versions=(COMMITTED_VERSION + 1,)), {}),
-            (owner, bench.hello(owner, session=bytes(32)), {}),
-            (owner, bench.hello(owner, name="somebody"), {}),
-            (owner, bench.hello(owner, role="consumer"), {}),
-            (owner, bench.hello(owner, sent=0, received=WRONG), {}),
-            (owner, bench.hello(owner), {"sequence": bench.sent.get(owner, 0) + 1}),
-            ("nobody", bench.hello("nobody"), {}),
-            ("nobody", FAREWELL, {}),
+            (owner, lambda: bench.hello(owner, versions=(COMMITTED_VERSION + 1,)), {}),
+            (owner, lambda: bench.hello(owner, session=bytes(32)), {}),
+            (owner, lambda: bench.hello(owner, name="somebody"), {}),
+            (owner, lambda: bench.hello(owner, role="consumer"), {}),
+            (owner, lambda: bench.hello(owner, sent=0, received=WRONG), {}),
+            (owner, lambda: bench.hello(owner), {"sequence": bench.sent.get(owner, 0) + 1}),
+            ("nobody", lambda: bench.hello("nobody"), {}),
+            ("nobody", lambda: FAREWELL, {}),
         ]
 
-    def breaches(self, owner: str) -> tuple[list[Attempt], Message]:
+    def breaches(self, owner: str) -> tuple[list[Attempt], Callable[[], Message]]:
         """What is to be refused, and a bid of an owner's for a round that there is not."""
         bench = self.bench
         point = CORNERS[int(self.rng.integers(16))]
@@ -553,36 +565,35 @@ class CuratorWalk:
         other_way = None if honest.candidate is not None else candidate_of(point)
         other_form = candidate_of(point) if bench.rule.sealed else sealed_candidate_of(point, bench.opened)
         large = sealed_candidate_of(point, bench.opened).model_copy(update={"box": bytes(WRONG)})
+        unasked = Offer.model_construct(
+            round=round_number, handle=fixed(WRONG), candidate=candidate_of(point)
+        )
         attempts: list[Attempt] = [
             *self.hellos(owner),
-            (CONSUMER, bench.target(), {}),
-            (CONSUMER, bench.target(), {"sequence": 0}),
-            (CONSUMER, bench.target(embedding=np.zeros(DIMENSION + 2)), {}),
-            (CONSUMER, bench.target(seed_total=np.full(DIMENSION, -(2**63), dtype=np.int64)), {}),
-            (CONSUMER, bench.target(maps=bytes(WRONG)), {}),
-            (CONSUMER, Receipt(part=WRONG, disputed=b""), {}),
-            (CONSUMER, FAREWELL, {}),
-            (CONSUMER, Ready(), {}),
-            (owner, Ready(), {"sequence": 0}),
-            (owner, FAREWELL, {}),
-            (owner, commitment_of(bench, owner), {}),
-            (owner, commitment_of(bench, owner, signature=FORGED), {}),
-            (owner, honest, {"sequence": 0}),
-            (owner, honest, {"sequence": bench.sent.get(owner, 0) + 2}),
-            (owner, honest, {"acknowledged": WRONG}),
-            (owner, honest.model_copy(update={"round": WRONG}), {}),
-            (owner, honest.model_copy(update={"handle": fixed(-1)}), {}),
-            (owner, honest.model_copy(update={"candidate": other_way}), {}),
-            (owner, honest.model_copy(update={"candidate": other_form}), {}),
-            (owner, honest.model_copy(update={"candidate": large}), {}),
-            (owner, honest.model_copy(update={"candidate": bench.candidate(wide)}), {}),
-            (
-                owner,
-                Offer.model_construct(round=round_number, handle=fixed(WRONG), candidate=candidate_of(point)),
-                {},
-            ),
+            (CONSUMER, bench.target, {}),
+            (CONSUMER, bench.target, {"sequence": 0}),
+            (CONSUMER, lambda: bench.target(embedding=np.zeros(DIMENSION + 2)), {}),
+            (CONSUMER, lambda: bench.target(seed_total=np.full(DIMENSION, -(2**63), dtype=np.int64)), {}),
+            (CONSUMER, lambda: bench.target(maps=bytes(WRONG)), {}),
+            (CONSUMER, lambda: Receipt(part=WRONG, disputed=b""), {}),
+            (CONSUMER, lambda: FAREWELL, {}),
+            (CONSUMER, Ready, {}),
+            (owner, Ready, {"sequence": 0}),
+            (owner, lambda: FAREWELL, {}),
+            (owner, lambda: commitment_of(bench, owner), {}),
+            (owner, lambda: commitment_of(bench, owner, signature=FORGED), {}),
+            (owner, lambda: honest, {"sequence": 0}),
+            (owner, lambda: honest, {"sequence": bench.sent.get(owner, 0) + 2}),
+            (owner, lambda: honest, {"acknowledged": WRONG}),
+            (owner, lambda: honest.model_copy(update={"round": WRONG}), {}),
+            (owner, lambda: honest.model_copy(update={"handle": fixed(-1)}), {}),
+            (owner, lambda: honest.model_copy(update={"candidate": other_way}), {}),
+            (owner, lambda: honest.model_copy(update={"candidate": other_form}), {}),
+            (owner, lambda: honest.model_copy(update={"candidate": large}), {}),
+            (owner, lambda: honest.model_copy(update={"candidate": bench.candidate(wide)}), {}),
+            (owner, lambda: unasked, {}),
         ]
-        return attempts, honest.model_copy(update={"round": WRONG})
+        return attempts, lambda: honest.model_copy(update={"round": WRONG})
 
 
 def curator_walk(seed: int, toward: Collection[Edge] = ()) -> Walk:
