@@ -96,17 +96,17 @@ def sketch(name: str) -> tuple[Sum, Hash]:
 
 
 def histograms() -> tuple[Sum, Hash]:
-    """The histograms of regressions, read off the marginals made of them."""
-    steps = 33
+    """The histograms of regressions, read off the marginals made of them: of some, as columns are alike."""
+    steps, columns = 33, 8
+    calibration = calibrate(
+        rows=columns, cells=columns * steps, neighbours=Neighbours.SUBSTITUTE_ONE, epsilon=1e6
+    )
 
     def bins(x: Points) -> Points:
-        return np.array(np.rint(x * (steps - 1)))
+        return np.array(np.rint(x[:, :columns] * (steps - 1)))
 
     def total(x: Points) -> Points:
-        calibration = calibrate(
-            rows=COLUMNS, cells=COLUMNS * steps, neighbours=Neighbours.SUBSTITUTE_ONE, epsilon=1e6
-        )
-        marginals, _ = measure_marginals(2.0 * x - 1.0, steps, calibration, NoNoise())  # type: ignore[arg-type]
+        marginals, _ = measure_marginals(2.0 * x[:, :columns] - 1.0, steps, calibration, NoNoise())  # type: ignore[arg-type]
         shares = np.diff(marginals.cumulative, axis=1, prepend=0.0)
         return np.rint(shares * len(x)).astype(np.int64)
 
