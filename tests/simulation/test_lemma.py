@@ -43,7 +43,7 @@ EXACT_RULES = sorted(name for name, rule in RULES.items() if rule.exact and not 
 """Those whose curator scores points; `test_blind_lemma` is about the other."""
 
 
-COUNT = 75
+COUNT = 50
 """Cases that every test plays which has no control: each is played once by each rule, with x and without.
 
 The slow tests play thousands; the controls show that such cases tell what breaks a rule."""
