@@ -189,22 +189,28 @@ class Learned:
             said = np.asarray(self.model.predict(points)).reshape(len(points))
         return self.middle + self.unit * said if self.amounts else said
 
-    def losses(self, points: Rows, labels: Rows) -> Floats:
-        """How wrong it is at each point: of an amount the squared error, of a class -log of its probability.
+    def judged(self, points: Rows, labels: Rows) -> tuple[Rows, Floats]:
+        """What is `predicted` of each point, and how wrong the model is there.
 
-        A classifier without probabilities loses 1 where it is wrong. Raises as `predicted`.
+        Of an amount it loses the squared error, of a class -log of its probability. A classifier without
+        probabilities loses 1 where it is wrong. Raises as `predicted`.
         """
-        if self.amounts:
-            return np.asarray((self.predicted(points) - labels) ** 2, dtype=np.float64)
-        if self.model is None or not hasattr(self.model, "predict_proba"):
-            wrong = np.asarray(self.predicted(points) != labels, dtype=np.float64)
-            return wrong if self.model is not None else -np.log(_LEAST) * wrong
+        if self.amounts or self.model is None or not hasattr(self.model, "predict_proba"):
+            said = self.predicted(points)
+            if self.amounts:
+                return said, np.asarray((said - labels) ** 2, dtype=np.float64)
+            wrong = np.asarray(said != labels, dtype=np.float64)
+            return said, wrong if self.model is not None else -np.log(_LEAST) * wrong
         with _trying(type(self.model[-1]).__name__):
-            chances = np.asarray(self.model.predict_proba(points))
+            columns = points
+            for _, step in self.model.steps[:-1]:  # once for both questions
+                columns = step.transform(columns)
+            said = np.asarray(self.model[-1].predict(columns)).reshape(len(points))
+            chances = np.asarray(self.model[-1].predict_proba(columns))
         places = {label: place for place, label in enumerate(self.model.classes_.tolist())}
-        columns = np.array([places.get(label, -1) for label in labels.tolist()])
-        held = np.where(columns >= 0, chances[np.arange(len(labels)), columns], 0.0)
-        return np.asarray(-np.log(np.clip(held, _LEAST, 1.0)))
+        asked = np.array([places.get(label, -1) for label in labels.tolist()])
+        held = np.where(asked >= 0, chances[np.arange(len(labels)), asked], 0.0)
+        return said, np.asarray(-np.log(np.clip(held, _LEAST, 1.0)))
 
 
 def fit_standardized(model: Any, points: Rows, labels: Rows, **options: Floats) -> Any:

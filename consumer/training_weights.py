@@ -194,8 +194,7 @@ def tried(
             training, weights = union(rest, bought, share.weights)
             try:
                 model = learner.learn(training.points, training.labels, weights)
-                predicted = model.predicted(judged.points)
-                losses[place, here] = model.losses(judged.points, judged.labels)
+                predicted, losses[place, here] = model.judged(judged.points, judged.labels)
             except DataError:
                 continue
             outcomes[place, here] = scored(predicted, judged.labels, amounts=learner.amounts)

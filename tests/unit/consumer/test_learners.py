@@ -26,9 +26,10 @@ def made(model: str, *, amounts: bool = False) -> Learner:
 def test_a_model_of_classes_learns_them(model: str) -> None:
     learned = made(model).learn(POINTS, CLASSES)
     assert (learned.predicted(POINTS) == CLASSES).mean() > 0.8
-    right, wrong = learned.losses(POINTS, CLASSES), learned.losses(POINTS, 1 - CLASSES)
+    (said, right), (_, wrong) = learned.judged(POINTS, CLASSES), learned.judged(POINTS, 1 - CLASSES)
+    assert np.array_equal(said, learned.predicted(POINTS))
     assert right.mean() < wrong.mean()
-    assert learned.losses(POINTS[:1], np.array([9])) == pytest.approx(
+    assert learned.judged(POINTS[:1], np.array([9]))[1] == pytest.approx(
         -np.log(1e-3) if hasattr(learned.model, "predict_proba") else 1.0
     ), "a class that was never seen"
 
@@ -36,7 +37,9 @@ def test_a_model_of_classes_learns_them(model: str) -> None:
 @pytest.mark.parametrize("model", [*MODELS, "HistGradientBoostingRegressor"])
 def test_a_model_of_amounts_learns_them(model: str) -> None:
     learned = made(model, amounts=True).learn(POINTS, AMOUNTS)
-    assert learned.losses(POINTS, AMOUNTS).mean() < 0.75 * AMOUNTS.var()
+    said, losses = learned.judged(POINTS, AMOUNTS)
+    assert np.array_equal(said, learned.predicted(POINTS))
+    assert losses.mean() < 0.75 * AMOUNTS.var()
 
 
 def test_short_names_are_a_pair_of_one_kind() -> None:
@@ -51,7 +54,7 @@ def test_a_model_of_the_other_kind_of_labels_says_so() -> None:
 def test_one_class_and_one_amount_are_said_always() -> None:
     learned = made("logistic").learn(POINTS[:5], np.full(5, 4))
     assert learned.predicted(POINTS).tolist() == [4] * 80
-    assert learned.losses(POINTS[:2], np.array([4, 5])) == pytest.approx([0.0, -np.log(1e-3)])
+    assert learned.judged(POINTS[:2], np.array([4, 5]))[1] == pytest.approx([0.0, -np.log(1e-3)])
     one = made("logistic", amounts=True).learn(POINTS[:1], np.array([2.5]))
     assert one.predicted(POINTS[:3]).tolist() == [2.5] * 3
 
@@ -98,7 +101,7 @@ def test_an_estimator_of_counts_gets_no_negative_numbers(searched: bool) -> None
     assert isinstance(found, Learner)
     learned = found.learn(POINTS, CLASSES)
     assert [name for name, _ in learned.model.steps] == ["model"]
-    assert np.isfinite(learned.losses(POINTS, CLASSES)).all()
+    assert np.isfinite(learned.judged(POINTS, CLASSES)[1]).all()
 
 
 def test_rows_without_weight_are_left_out() -> None:
