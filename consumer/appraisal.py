@@ -105,6 +105,7 @@ class Evaluation:
         model: One of `hushbid.consumer.learners.MODELS`, with its `seed`.
         ridge: λ of the weights.
         label_weight: Strength of labels in them (`hushbid.consumer.label_part`).
+        models: As `Judge` has it.
     """
 
     validation: Dataset
@@ -113,6 +114,7 @@ class Evaluation:
     seed: int
     ridge: float = RIDGE
     label_weight: float = LABEL_WEIGHT
+    models: bool = True
 
     def judge(self, session: Session) -> Judge:
         space, test = session.space, self.test
@@ -126,6 +128,7 @@ class Evaluation:
             self.validation.known,
             self.label_weight,
             session.file.labels_are_amounts,
+            self.models,
         )
 
 
@@ -141,6 +144,7 @@ class Judge:
         wanted_labels: Labels of D_v, None where a row has none; None: it has none.
         label_weight: Their strength in the weights.
         amounts: Whether labels are amounts; None: what their values say.
+        models: Whether `model_figures` trains any model, which takes longer than all else.
     """
 
     wanted: Points
@@ -152,6 +156,7 @@ class Judge:
     wanted_labels: Labels | None = None
     label_weight: float = LABEL_WEIGHT
     amounts: bool | None = None
+    models: bool = True
 
     def judge(self, points: Points, labels: Labels) -> Judgement:
         """Judge a choice of points, all within the public bounds.
@@ -199,7 +204,7 @@ class Judge:
         Returns:
             The figures, and training weights where an own row weighs 1; None if there are no labels.
         """
-        if not len(points):
+        if not (self.models and len(points)):
             return NO_MODEL, None
         found: dict[Kind, Vector] = {}
         if matching is None:

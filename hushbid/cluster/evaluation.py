@@ -138,6 +138,7 @@ def evaluate(
     with_greedy: bool | None = None,
     told: Told | None = None,
     training: Training = train_here,
+    models: bool = True,
 ) -> Baselines:
     """The baselines of a run.
 
@@ -154,6 +155,7 @@ def evaluate(
         with_greedy: Whether the greedy choice is made; None: unless it is `too_large`.
         told: Called as the work goes on.
         training: Trains the models of both choices.
+        models: Whether the consumer's model is judged with the uniform choice (`Judge`).
 
     Returns:
         No figures, and empty curves, if the owners have no point at all.
@@ -180,6 +182,7 @@ def evaluate(
         wanted_labels=_known(validation),
         label_weight=label_weight,
         amounts=None if session is None else session.file.labels_are_amounts,
+        models=models,
     )
 
     if judge.wanted_labels is None and (judge.test is None or judge.test[1] is None):

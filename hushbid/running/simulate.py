@@ -95,6 +95,7 @@ def simulate(
     follow: Follow | None = None,
     say: Callable[[str], object] | None = None,
     rehearsing: Rehearsing = NOT_REHEARSING,
+    models: bool = True,
 ) -> RunResult:
     """Run a cluster's session in this process.
 
@@ -109,6 +110,8 @@ def simulate(
         say: Receives the reason for a missing report, a warning if there is nothing to choose from, and a
             notice of a long comparison.
         rehearsing: How the session is rehearsed before it begins.
+        models: Whether the consumer's model is judged with and without what was bought, which takes longer
+            than a small session. Accuracies of points are there without it.
 
     Raises:
         Hopeless: A rehearsal is hopeless, and the session is not to go on anyway.
@@ -130,6 +133,7 @@ def simulate(
         follow=follow,
         say=say,
         rehearsing=rehearsing,
+        models=models,
     ).result
 
 
@@ -144,6 +148,7 @@ def simulated(
     follow: Follow | None = None,
     say: Callable[[str], object] | None = None,
     rehearsing: Rehearsing = NOT_REHEARSING,
+    models: bool = True,
 ) -> Simulated:
     """Run a cluster's session with these data in this process. Arguments and errors are those of `simulate`.
 
@@ -207,6 +212,7 @@ def simulated(
             cluster.file.consumer.seed,
             cluster.file.consumer.ridge,
             cluster.file.consumer.label_weight,
+            models,
         ),
         data.seed_set,
     )
@@ -218,7 +224,7 @@ def simulated(
         if (schema := session.file.rows) is not None:
             columns = cluster.file.consumer.columns.columns()
             keep_table(schema, kept.path, label=columns.label or "label")
-    reference = baselines(cluster, session, data, last, told, say)
+    reference = baselines(cluster, session, data, last, told, say, models=models)
     result = RunResult.told(
         session,
         reference,
@@ -280,12 +286,15 @@ def baselines(
     told: Follow | None,
     say: Callable[[str], object] | None,
     training: Training = train_here,
+    *,
+    models: bool = True,
 ) -> Baselines:
     """The greedy and the uniform choice on the same data (DESIGN §7): a step that only the operator can take.
 
     Args:
         last: The session's outcome; `told` gets it with each computation, and again at the end.
         training: Trains the models that judge the choices.
+        models: As `simulate` has it.
     """
     p, wanted = session.file.session.points, cluster.file.run.greedy
     rows = sum(map(len, data.owners.values()))
@@ -307,6 +316,7 @@ def baselines(
         with_greedy=wanted,
         told=None if told is None else _comparing(told, last),
         training=training,
+        models=models,
     )
     if told is not None:
         told(last)

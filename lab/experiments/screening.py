@@ -188,7 +188,7 @@ def _procured(cluster: Cluster, chosen: Sequence[str]) -> tuple[float, float]:
     partition = _partition(cluster)
     kept = {name: table for name, table in partition.owners.items() if name in chosen}
     fewer = replace(cluster, partition=replace(partition, owners=kept), owners=tuple(sorted(kept)))
-    full, screened = simulate(cluster).mmd2, simulate(fewer).mmd2
+    full, screened = (simulate(each, models=False).mmd2 for each in (cluster, fewer))
     if full is None or screened is None:
         raise ConfigError("A session bought nothing.", advice="Ask for more points.")
     return full, screened

@@ -96,7 +96,7 @@ def _said(configuration: Configuration, seed: int) -> str:
 
 
 def _measure(options: SelectionOptions, configuration: Configuration, seed: int) -> dict[str, Any]:
-    result = simulate(_opened(options, configuration, seed))
+    result = simulate(_opened(options, configuration, seed), models=False)
     stated = {
         statement.neighbours: statement.epsilon
         for statement in reversed(result.privacy)

@@ -13,6 +13,7 @@ import tomli_w
 from typer.testing import CliRunner
 
 from hushbid.cli.app import app
+from hushbid.consumer.model_figures import ModelJudge
 from hushbid.lab.experiments.selection import SelectionRow, selection
 from hushbid.protocol.errors import ConfigError
 from tests.conftest import ROOT
@@ -56,10 +57,15 @@ def test_a_row_is_json(rows: list[SelectionRow]) -> None:
     assert json.loads(json.dumps(rows[0].as_json()))["mmd2"] == rows[0].mmd2
 
 
-def test_what_runs_is_said() -> None:
+def test_what_runs_is_said_and_no_model_is_judged_that_no_row_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    def judge(*_: Any) -> None:
+        raise AssertionError("a model is judged")
+
+    monkeypatch.setattr(ModelJudge, "judge", judge)
     said: list[str] = []
-    selection("digits", None, epsilons=[1.0], points=[5], seeds=[3], say=said.append)
+    (row,) = selection("digits", None, epsilons=[1.0], points=[5], seeds=[3], say=said.append)
     assert said == ["digits, p = 5, ε = 1, seed 3"]
+    assert row.accuracy is not None
 
 
 def own_cluster(place: Path) -> Path:
