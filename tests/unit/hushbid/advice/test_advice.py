@@ -76,6 +76,12 @@ def staged(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 @pytest.fixture
+def no_alternatives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The proposal alone is rehearsed; settings beside it would take three times as long."""
+    monkeypatch.setattr("hushbid.advice.proposal._alternatives", lambda *_: [])
+
+
+@pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     np.savez("validation.npz", features=curve(60, 1))

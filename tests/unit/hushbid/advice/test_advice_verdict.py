@@ -18,10 +18,10 @@ from hushbid.protocol.config.loading import load_toml
 from hushbid.protocol.config.session import DraftSession, SessionFile
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.session.session import open_session
-from tests.unit.hushbid.advice.test_advice import curve, place
+from tests.unit.hushbid.advice.test_advice import curve, no_alternatives, place
 from tests.unit.hushbid.advice.test_advice_files import CLUSTER
 
-__all__ = ["place"]
+__all__ = ["no_alternatives", "place"]
 
 BOUNDS = ("--lower", "0", "--upper", "1")
 
@@ -53,6 +53,7 @@ def test_without_a_rehearsal_it_says_what_plan_says(
     assert plan["called"] in ("not ruled out", "doubtful") or plan["verdict_by"] != "the rule of thumb"
 
 
+@pytest.mark.usefixtures("no_alternatives")
 @pytest.mark.parametrize("epsilon", ["0.02", "0.3", "1"])
 def test_plan_without_the_data_never_contradicts_a_rehearsed_proposal(place: Path, epsilon: str) -> None:
     """`plan` is not proposed as the next step, and says that it rules nothing out."""
@@ -77,6 +78,7 @@ def test_plan_without_the_data_never_contradicts_a_rehearsed_proposal(place: Pat
     assert word in ("not ruled out", "doubtful")
 
 
+@pytest.mark.usefixtures("no_alternatives")
 def test_a_few_points_of_small_owners_are_not_hopeless_by_a_rule_that_cannot_know(place: Path) -> None:
     """The rule expected 1.2 times a random choice's MMD², due to the seed set; sessions had 0.4 to 2.3."""
     options = ("--seed-set", "seeds.npz", "--owners", "60,40", "--epsilon", "3")
@@ -86,6 +88,7 @@ def test_a_few_points_of_small_owners_are_not_hopeless_by_a_rule_that_cannot_kno
     assert by_rule["verdict"] != "hopeless"
 
 
+@pytest.mark.usefixtures("no_alternatives")
 @pytest.mark.parametrize("epsilon", ["0.02", "1", "100"])
 def test_with_a_rehearsal_it_says_what_preflight_and_the_consumer_say(place: Path, epsilon: str) -> None:
     options = ("--seed-set", "seeds.npz", "--owners", "60,40", "--epsilon", epsilon)
@@ -148,11 +151,12 @@ def test_an_option_goes_before_the_cluster_file_s_seed_set(place: Path) -> None:
     assert {each["setting"]: each["value"] for each in found["settings"]}["seed set"] == "other.npz"
 
 
+@pytest.mark.usefixtures("no_alternatives")
 def test_a_cluster_file_is_planned_with_the_word_that_was_said(place: Path) -> None:
     (place / "cluster.toml").write_text(CLUSTER)
-    found, _ = advised("--owners", "400,200", "--epsilon", "1", "--into", "cluster.toml")
+    found, _ = advised("--owners", "400,200", "--points", "20", "--epsilon", "1", "--into", "cluster.toml")
     planned = CliRunner().invoke(app, ["plan", "cluster.toml", "--json"])
     assert planned.exit_code == 0, planned.output
     plan = json.loads(planned.stdout)
     assert plan["rehearsal"]["verdict"]["verdict"] == found["verdict"]
-    assert open_cluster(place / "cluster.toml").file.session.points == 60
+    assert open_cluster(place / "cluster.toml").file.session.points == 20
