@@ -153,5 +153,5 @@ def _bought(place: Path, sections: dict[str, Any], validation: str) -> Bought:
     }
     path = place / "cluster.toml"
     path.write_text(tomli_w.dumps(fixed | sections))
-    result = simulate(open_cluster(path), record=place / "record", report=False)
+    result = simulate(open_cluster(path), record=place / "record", report=False, models=False)
     return Bought(dict(result.transcripts), place / validation, place / "record")

@@ -381,7 +381,7 @@ def test_a_key_that_others_can_read_is_refused_with_what_to_do(hushbid: Any, tmp
 def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The output of `simulate --record`; tests work on copies."""
     place = tmp_path_factory.mktemp("recorded") / "record"
-    simulate(open_cluster(Path(DIGITS), settings=[SHORT[1]]), record=place, report=False)
+    simulate(open_cluster(Path(DIGITS), settings=[SHORT[1]]), record=place, report=False, models=False)
     return place
 
 
@@ -523,7 +523,8 @@ def test_transcript_diff_ends_with_1_where_sessions_part(
     hushbid: Any, recorded: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "other"
-    simulate(open_cluster(Path(DIGITS), settings=["session.points=6"]), record=other, report=False)
+    cluster = open_cluster(Path(DIGITS), settings=["session.points=6"])
+    simulate(cluster, record=other, report=False, models=False)
     first, second = (str(place / "curator.transcript") for place in (recorded, other))
     ended = hushbid("transcript", "diff", first, first, "--json")
     assert (ended.code, ended.json["same"]) == (0, True)

@@ -98,7 +98,7 @@ def bought(tmp_path_factory: pytest.TempPathFactory) -> Path:
         },
     }
     (place / "orchard.txt").write_text(tomli_w.dumps(cluster))
-    simulate(open_cluster(place / "orchard.txt"), record=place / "state", report=False)
+    simulate(open_cluster(place / "orchard.txt"), record=place / "state", report=False, models=False)
     return place
 
 

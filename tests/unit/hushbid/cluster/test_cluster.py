@@ -99,7 +99,7 @@ def test_a_drawn_seed_set_stands_for_a_file_that_is_not_named(tmp_path: Path) ->
     path = files_cluster(tmp_path, consumer={"validation": "validation.npz", "seed_points": 30})
     cluster = open_cluster(path)
     assert cluster.load().seed_set.features.shape == (30, 2)
-    assert simulate(cluster).points_delivered == 5
+    assert simulate(cluster, models=False).points_delivered == 5
     prepared = prepare(cluster, tmp_path / "runs")
     own = load_toml(ConsumerFile, prepared.path / "parties" / "consumer" / "party.toml")
     assert (own.seed_set, own.seed_points) == (None, 30)
@@ -251,7 +251,8 @@ def test_an_unknown_dataset_is_refused_with_those_there_are() -> None:
     ("name", "rounds"), [("cluster", 1), ("sealed", 10), ("gaussian", 10), ("published", 10)]
 )
 def test_a_shipped_digits_cluster_can_be_simulated(name: str, rounds: int) -> None:
-    result = simulate(open_cluster(CONFIGS / "digits" / f"{name}.toml", settings=["session.points=10"]))
+    cluster = open_cluster(CONFIGS / "digits" / f"{name}.toml", settings=["session.points=10"])
+    result = simulate(cluster, models=False)
     assert (result.points_delivered, result.rounds) == (10, rounds)
 
 
@@ -455,7 +456,7 @@ def test_too_few_points_to_deal_out_is_an_error_that_says_what_to_do(digits: Clu
 
 def test_rounds_that_bring_nothing_are_told() -> None:
     cluster = open_cluster(ROUNDS, settings=["session.points=30", "session.batch=3"])
-    result = simulate(cluster, owners=3, owner_points=4)
+    result = simulate(cluster, owners=3, owner_points=4, models=False)
     assert (result.points_delivered, result.rounds) == (12, 10)
     assert result.course is not None
     assert (result.course.last, result.course.rounds) == (4, 10)
@@ -469,7 +470,7 @@ def test_points_of_owners_without_their_number_are_refused(digits: Cluster) -> N
 
 def test_a_simulation_records_where_it_is_told_and_never_over_another(tmp_path: Path) -> None:
     cluster = open_cluster(DIGITS, settings=["session.points=3"])
-    result = simulate(cluster, record=tmp_path / "record")
+    result = simulate(cluster, record=tmp_path / "record", models=False)
     assert sorted(result.transcripts) == sorted(["curator", "consumer", *DIGITS_OWNERS])
     assert all(path.is_file() for path in result.transcripts.values())
     with pytest.raises(ConfigError, match="not empty"):

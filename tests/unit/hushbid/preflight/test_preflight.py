@@ -469,7 +469,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
         few = ["session.points=40", *settings]
         cluster = open_cluster(ROOT / "configs" / "digits" / f"{name}.toml", settings=few)
         place = tmp_path_factory.mktemp("recorded")
-        simulate(cluster, record=place, report=False)
+        simulate(cluster, record=place, report=False, models=False)
         return cluster, place
 
     return played

@@ -123,10 +123,10 @@ def test_bad_input_ends_with_its_exit_code(
 
 
 def test_a_recorded_simulation_leaves_a_report(tmp_path: Path) -> None:
-    result = simulate(open_cluster(EXACT, settings=["session.points=30"]), record=tmp_path / "run")
+    result = simulate(open_cluster(EXACT, settings=["session.points=12"]), record=tmp_path / "run")
     assert result.report == tmp_path / "run" / "report.html"
     evaluation = json.loads((tmp_path / "run" / "evaluation.json").read_text())
-    assert [len(evaluation[key]) for key in ("mmd2_greedy", "mmd2_uniform")] == [30, 30]
+    assert [len(evaluation[key]) for key in ("mmd2_greedy", "mmd2_uniform")] == [12, 12]
     figures = write_report(
         [result.transcripts[CURATOR], result.transcripts[CONSUMER]],
         tmp_path / "again.html",
@@ -155,7 +155,7 @@ def test_a_recorded_simulation_leaves_a_report(tmp_path: Path) -> None:
 
 def test_a_report_says_that_no_greedy_choice_was_made(tmp_path: Path) -> None:
     settings = ["session.points=5", "run.greedy=false"]
-    result = simulate(open_cluster(EXACT, settings=settings), record=tmp_path / "run")
+    result = simulate(open_cluster(EXACT, settings=settings), record=tmp_path / "run", models=False)
     figures = write_report(
         [result.transcripts[CURATOR], result.transcripts[CONSUMER]],
         tmp_path / "again.html",
@@ -168,7 +168,7 @@ def test_a_report_says_that_no_greedy_choice_was_made(tmp_path: Path) -> None:
 
 
 def test_an_unrecorded_simulation_leaves_none() -> None:
-    assert simulate(open_cluster(EXACT, settings=["session.points=5"])).report is None
+    assert simulate(open_cluster(EXACT, settings=["session.points=5"]), models=False).report is None
 
 
 @pytest.mark.parametrize("error", [ConfigError("no room.", advice="Make room."), RuntimeError("a bug")])

@@ -70,7 +70,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
         labels = {} if table.labels is None else {"labels": table.labels}
         write_arrays(place / f"{name}.npz", {"features": table.features, **labels})
     with run_results() as seen:
-        printed = invoked("simulate", CLUSTER, "--record", place / "record")
+        printed = invoked("simulate", CLUSTER, "--set", "session.points=60", "--record", place / "record")
     return Session(printed, *seen[0], place)
 
 

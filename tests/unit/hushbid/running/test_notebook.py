@@ -76,7 +76,7 @@ def test_a_notebook_shows_a_bar_that_ends_full(
     cluster: hushbid.Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell = notebook(monkeypatch, "ZMQInteractiveShell")
-    result = hushbid.simulate(cluster)
+    result = hushbid.simulate(cluster, models=False)
     comparing = [page for page in shell.shown if "comparing with" in page]
     assert len(shell.shown) == result.rounds + 1 + len(comparing) + 1
     assert comparing[0] == "<progress></progress> comparing with as many at random"
@@ -129,7 +129,8 @@ def test_a_greedy_choice_that_takes_long_and_is_wanted_is_announced(monkeypatch:
     monkeypatch.setattr(evaluation, "MOST_READ", 0)
     settings = {**ROUNDS, "run.greedy": True}
     said: list[str] = []
-    result = hushbid.simulate(hushbid.open_cluster("digits", settings=settings), say=said.append)
+    digits = hushbid.open_cluster("digits", settings=settings)
+    result = hushbid.simulate(digits, say=said.append, models=False)
     assert said[-1].startswith("The greedy choice is made: among 896 rows it takes about a minute of a core")
     assert result.not_computed == ()
     assert result.choices.greedy.plain.mmd2 is not None

@@ -47,9 +47,9 @@ def test_processes_share_the_sessions_and_come_to_the_same(swept: Any) -> None:
 
 
 def test_it_runs_as_long_as_it_is_asked_to(swept: Any) -> None:
-    told = json.loads(swept("--minutes", "0.01", "--rule", "ask-all", "--jobs", "1", "--json")[1])
+    told = json.loads(swept("--minutes", "0.004", "--rule", "ask-all", "--jobs", "1", "--json")[1])
     assert told["sessions"] > 0
-    assert told["seconds"] >= 0.6
+    assert told["seconds"] >= 0.24
     assert told["rules"] == {"ask-all": told["sessions"]}
 
 
@@ -65,7 +65,8 @@ def test_a_seed_that_breaks_something_is_told_with_its_faults_and_what_runs_it_a
     swept: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     charged_twice(monkeypatch)
-    seed = next(seed for seed in range(100) if plan_of(seed, ["sealed"]).release == "gaussian")
+    plans = (plan_of(seed, ["sealed"]) for seed in range(100))
+    seed = next(plan.seed for plan in plans if plan.release == "gaussian" and plan.rounds <= 4)
     arguments = ("--seed", str(seed), "--sessions", "1", "--rule", "sealed")
     code, out, _ = swept(*arguments)
     assert code == 1
