@@ -27,7 +27,7 @@ COLUMNS = 3
 
 
 def session(
-    epsilon: float | None, points: int = 60, *, columns: int = COLUMNS, upper: float = 1.0, **changes: Any
+    epsilon: float | None, points: int = 40, *, columns: int = COLUMNS, upper: float = 1.0, **changes: Any
 ) -> Session:
     def release(neighbours: str) -> dict[str, Any]:
         if epsilon is None:
@@ -182,9 +182,9 @@ def test_of_a_large_purchase_a_thousand_points_are_compared(monkeypatch: pytest.
         return judge(self, points, labels)
 
     monkeypatch.setattr(Judge, "judge", judging)
-    monkeypatch.setattr("hushbid.plan.rehearsal.at_even_distances", lambda rows: at_even_distances(rows, 50))
+    monkeypatch.setattr("hushbid.plan.rehearsal.at_even_distances", lambda rows: at_even_distances(rows, 30))
     assert rehearse(session(1.0), curve(40, 1), curve(40, 2)).staged
-    assert compared == [50] * 16
+    assert compared == [30] * 16
 
 
 def test_it_is_of_the_session_and_of_no_other_rule_or_map() -> None:

@@ -27,7 +27,7 @@ from hushbid.protocol.transcript.record import Header
 from hushbid.protocol.transcript.redaction import redact
 from hushbid.protocol.transcript.session_file import started
 from hushbid.protocol.wire.values import Item
-from hushbid.report.figures import figures_of
+from hushbid.report.figures import ReportFigures, figures_of
 from hushbid.report.html import Html, data_script, element, fragment, table
 from hushbid.report.missing import Missing
 from hushbid.report.page import page_of
@@ -81,6 +81,13 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
 @pytest.fixture(scope="module")
 def page(session: Recorded) -> str:
     return page_of(session.figures(CURATOR, CONSUMER))
+
+
+def unplotted(figures: ReportFigures) -> str:
+    """The page without its plots, which take most of its time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hushbid.report.page.drawing", lambda _plots: fragment())
+        return page_of(figures)
 
 
 def embedded(page: str, identifier: str) -> Any:
@@ -241,7 +248,7 @@ def test_simulated_noise_is_said_before_any_epsilon(tmp_path: Path) -> None:
         target=private | {"neighbours": "substitute-one"},
         summary=private | {"neighbours": "add-remove-one"},
     )
-    text = " ".join(Elements(page_of(found.figures(CURATOR))).text)
+    text = " ".join(Elements(unplotted(found.figures(CURATOR))).text)
     assert "the noise is simulated" in text
     assert text.index("the noise is simulated") < text.index("ε = 3")
     assert "nothing; with secret noise ε = 3" in text
@@ -280,14 +287,14 @@ def test_of_why_a_party_ended_a_redacted_page_has_the_code_in_words(
     page = page_of(figures_of(open_sources([found.redacted(CURATOR)])))
     assert words in Elements(page).text
     if facts.finish["code"]:
-        assert facts.finish["reason"] in page_of(found.figures(CURATOR))
+        assert facts.finish["reason"] in unplotted(found.figures(CURATOR))
         assert facts.finish["reason"] not in page
 
 
 def test_of_a_redacted_and_a_whole_transcript_each_is_said_what_it_tells(tmp_path: Path) -> None:
     found = record(tmp_path, away=lambda number: ["beta"] if number == 4 else [])
     told = [found.paths[CURATOR], found.redacted(CONSUMER)]
-    text = " ".join(Elements(page_of(figures_of(open_sources(told)))).text)
+    text = " ".join(Elements(unplotted(figures_of(open_sources(told)))).text)
     assert "The map above and the settlement table show absent owners." in text
     assert "connection lost" in text
     assert "restarted processes only. They are of: consumer." in text
@@ -312,7 +319,7 @@ def test_an_odometer_of_a_single_reading_is_not_drawn(tmp_path: Path) -> None:
 
 def test_no_markup_of_the_terminal_is_left_in_its_words(session: Recorded) -> None:
     for parties in ((CURATOR,), (CONSUMER,), ("alpha",)):
-        assert not any("`" in text for text in Elements(page_of(session.figures(*parties))).text)
+        assert not any("`" in text for text in Elements(unplotted(session.figures(*parties))).text)
 
 
 def test_what_a_terminal_shows_between_backticks_is_code(session: Recorded) -> None:
@@ -325,7 +332,7 @@ def test_what_a_terminal_shows_between_backticks_is_code(session: Recorded) -> N
         missing=(Missing(what="MMD²", why="`not_computed` says why"),),
         verdict=Verdict(Rehearsal((), 0.5, expected=0.5), "there was no time"),
     )
-    page = page_of(told)
+    page = unplotted(told)
     assert not any("`" in text for text in Elements(page).text)
     assert "<code>a&lt;b</code>" in page
     assert "<code>not_computed</code>" in page
@@ -354,7 +361,7 @@ def test_incidents_are_listed_up_to_a_limit(session: Recorded, tmp_path: Path) -
     found = record(tmp_path, points=30, away=lambda number: ["beta"] if number % 2 else [])
     figures = found.figures(CURATOR)
     assert figures.incidents.total >= 15
-    text = " ".join(Elements(page_of(figures)).text)
+    text = " ".join(Elements(unplotted(figures)).text)
     assert "connection lost" in text
     assert "process started again" not in text
 

@@ -25,7 +25,6 @@ from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.transcript.redaction import redact
 from hushbid.report import pictures as pictures_module
 from hushbid.report.figures import ReportFigures, figures_of
-from hushbid.report.html import fragment
 from hushbid.report.own_rows import ConsumerRows, Image, own_rows, read_image
 from hushbid.report.page import page_of
 from hushbid.report.pictures import BARS, MOST_WORDS, Pictures
@@ -40,7 +39,7 @@ from tests.support.picture_sessions import (
     bought_images,
     bought_rows,
 )
-from tests.unit.hushbid.report.test_report_page import Elements
+from tests.unit.hushbid.report.test_report_page import Elements, unplotted
 
 IMAGE = Image(SIDE, SIDE + 1)
 SECTION = "Wanted rows and bought points"
@@ -77,14 +76,7 @@ def drawn(of: Bought) -> tuple[Pictures, str]:
     """The content of the pictures, and the page's words."""
     found = figures(of)
     assert found.pictures is not None
-    return found.pictures, words(found)
-
-
-def words(of: ReportFigures) -> str:
-    """The words of the page, whose plots take most of the time, and are left out."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hushbid.report.page.drawing", lambda _plots: fragment())
-        return " ".join(Elements(page_of(of)).text)
+    return found.pictures, " ".join(Elements(unplotted(found)).text)
 
 
 @pytest.fixture(scope="module")
@@ -195,7 +187,7 @@ def test_offered_points_lie_on_the_map_where_bought_ones_do(images: Bought) -> N
     sources = open_sources([images.consumer])
     given = ConsumerRows(validation=images.validation, columns=DataColumns(), offered=files)
     made = figures_of(sources, rows=own_rows(sources, given))
-    found, text = made.pictures, words(made)
+    found, text = made.pictures, " ".join(Elements(unplotted(made)).text)
     assert found is not None
     assert found.map is not None
     assert without.map is not None

@@ -352,9 +352,9 @@ def shifts(ranks_of: RankRule, *, seed: int, games: int) -> list[int]:
 
 def test_one_record_of_another_owner_shifts_a_rank_by_at_most_one() -> None:
     # Others' coins differ between D and D' as they like, and so does what they brought into the pool.
-    found = shifts(against_best_unselected, seed=1, games=4000)
+    found = shifts(against_best_unselected, seed=1, games=1500)
     assert set(found) == {0, 1}
-    assert found.count(1) > 300
+    assert found.count(1) > 100
 
 
 @pytest.mark.parametrize("broken", [against_new_bids, against_all_points])
@@ -504,7 +504,7 @@ def answer(bench: CuratorBench, owner: str, features: npt.NDArray[np.int16], fre
 
 
 def test_three_thousand_owners_are_not_all_asked_and_the_choice_is_greedy() -> None:
-    bench, greedy = market(owners=3000, rounds=8, points=3, seed=6)
+    bench, greedy = market(owners=3000, rounds=5, points=3, seed=6)
     assert bench.machine.phase == "delivering"
     asked = [sum(isinstance(m, Ask) for m in bench.inbox[owner]) for owner in bench.machine.owners]
     assert bench.chosen == greedy
@@ -513,5 +513,5 @@ def test_three_thousand_owners_are_not_all_asked_and_the_choice_is_greedy() -> N
     assert sum(asked) == bench.machine.ledger.points_accessed <= 1.2 * bench.rule.expected_points
     # Nobody is left out of a round because of its rank.
     assert all(
-        sum(isinstance(m, Broadcast) for m in bench.inbox[owner]) == 8 for owner in bench.machine.owners
+        sum(isinstance(m, Broadcast) for m in bench.inbox[owner]) == 5 for owner in bench.machine.owners
     )
