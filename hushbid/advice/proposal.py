@@ -173,7 +173,7 @@ def advise(request: Request, *, say: Callable[[str], object]) -> tuple[Advice, S
         proposals=(
             _bounds_proposal(request, bounds),
             _with_kernel(width, proposed),
-            dimension,
+            _with_chance(dimension, trials),
             points,
             Proposal("b", file.batch, batch_why, "public"),
             *submits,
@@ -430,6 +430,14 @@ def _with_kernel(width: Proposal, proposed: Trial) -> Proposal:
     return replace(width, why=told)
 
 
+def _with_chance(dimension: Proposal, trials: Trials) -> Proposal:
+    """The reason for a tender's d, with a word on trials beside it, any of which may show another order."""
+    if dimension.source == "given" or dimension.value == DIMENSION or not trials.rehearses:
+        return dimension
+    told = f"{dimension.why[:-1]} on average, whatever a single trial shows by chance."
+    return replace(dimension, why=told)
+
+
 def _seed_proposal(request: Request) -> Proposal:
     if request.seed_set is not None:
         return Proposal(
@@ -474,8 +482,12 @@ def _alternatives(trials: Trials, proposed: Trial, searched: int) -> list[Trial]
 
 
 def _epsilon_proposal(request: Request, trials: Trials, proposed: Trial) -> Proposal:
-    by = "a rehearsal came to" if trials.rehearses else "the rule of thumb has"
-    came = f"{by} {proposed.ratio:.2g} of a random choice's MMD²"
+    came = f"the rule of thumb has {proposed.ratio:.2g} of a random choice's MMD²"
+    if trials.rehearses:
+        came = (
+            f"a rehearsal came to {proposed.ratio:.2f} of a random choice's MMD² in the worse of two cases "
+            "(1/10 and 1/50 are wanted)"
+        )
     source: Source = "public" if request.public is not None or not trials.rehearses else "validation"
     if request.epsilon is not None:
         return Proposal("ε", proposed.epsilon, f"As given: {came}.", "given")

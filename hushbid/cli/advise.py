@@ -46,10 +46,14 @@ def _show(printed: Mapping[str, Any]) -> None:
     console.print(_trials(advice))
     console.print()
     if advice.effect is not None and not advice.reached:
+        first = advice.trials[0]
+        where, worse = "", ""
+        if first.rehearsal is not None:
+            where, worse = " both where 1/10 and where 1/50 is wanted", ", in the worse of the two"
         console.print(
-            f"No ε of those tried comes to {advice.effect:g} of a random choice's MMD²; the best is "
-            f"{advice.trials[0].ratio:.2g} at ε = {advice.trials[0].epsilon:g}. More rows of validation data "
-            "make the noise less; or buy at random and weigh (`hushbid weigh`).\n"
+            f"No ε of those tried comes to {advice.effect:g} of a random choice's MMD²{where}; the proposal "
+            f"comes to {first.ratio:.2f} at ε = {first.epsilon:g}{worse}. More rows of validation data make "
+            "the noise less; or buy at random and weigh (`hushbid weigh`).\n"
         )
     console.print(f"Verdict: {advice.called}. {advice.reason}\n")
     if advice.own is not None:

@@ -393,6 +393,23 @@ def test_an_effect_that_nothing_reaches_is_no_error(place: Path) -> None:
     assert "No ε of those tried comes to 0.001" in done.stdout
 
 
+def test_what_is_said_of_trials_names_the_columns_that_are_judged(
+    place: Path, staged: dict[str, Any]
+) -> None:
+    few = {0.1: 0.99, 0.3: 0.98, 1.0: 0.97, 3.0: 0.8}  # at the d of the search; the proposal's d does worse
+    staged["ratio"] = lambda session: (
+        few[session.file.target.parameters["epsilon"]] if session.space.dimension == 140 else 1.164
+    )
+    done = verb()
+    assert done.exit_code == 0, done.stderr
+    said = " ".join(done.stdout.split())
+    assert "0.5 of a random choice's MMD² both where 1/10 and where 1/50 is wanted" in said
+    assert "the proposal comes to 1.16 at ε = 3, in the worse of the two" in said
+    whys = {each["setting"]: each["why"] for each in json.loads(verb("--json").stdout)["settings"]}
+    assert "1.16 of a random choice's MMD² in the worse of two cases (1/10 and 1/50" in whys["ε"]
+    assert whys["d"].endswith("140 comes less close on average, whatever a single trial shows by chance.")
+
+
 def test_the_session_file_can_be_planned_and_lacks_only_keys(place: Path) -> None:
     done = verb("--no-rehearsal", "--write", "session.toml", "--name", "bought")
     assert done.exit_code == 0, done.stderr
