@@ -25,6 +25,11 @@ _FILES: Final = _Kind(
 )
 _MEMORY: Final = _Kind("too little memory", "Give the process more, or less to do")
 _ROOM: Final = _Kind("no space left on a disk", "Make room on the disk")
+_SIZE: Final = _Kind(
+    "a file that may not grow as large as it has to",
+    "Raise the limit of a file's size (`ulimit -f`, `LimitFSIZE`), or name a file system that takes larger "
+    "files",
+)
 _DISK: Final = _Kind("no disk that works", "Check the disk")
 _THREADS: Final = _Kind(
     "no thread or process left", "Raise the limit (`ulimit -u`, `TasksMax`, `--pids-limit`), or end others"
@@ -34,7 +39,7 @@ _OF_NUMBER: Final = {
     errno.ENFILE: _FILES,
     errno.ENOMEM: _MEMORY,
     errno.ENOSPC: _ROOM,
-    errno.EFBIG: _ROOM,
+    errno.EFBIG: _SIZE,
     errno.EIO: _DISK,
     getattr(errno, "EDQUOT", errno.ENOSPC): _ROOM,
 }

@@ -23,14 +23,14 @@ def descriptors_for_strangers(parties: int) -> int:
     Raises:
         ConfigError: Fewer are left. The text names the limit, what is needed, and how to raise it.
     """
-    allowed = platform.keep_files_back(limits.DESCRIPTORS_KEPT_BACK)
-    if allowed is None:
+    hard = platform.allow_open_files()
+    if hard is None:
         return limits.MAX_UNNAMED_CONNECTIONS
+    allowed = hard - limits.DESCRIPTORS_KEPT_BACK
     each = limits.MAX_CONNECTIONS_PER_PEER * limits.DESCRIPTORS_PER_CONNECTION
     taken = platform.open_files() + limits.CURATOR_DESCRIPTORS + each * parties
     if allowed - taken < limits.MIN_UNNAMED_CONNECTIONS:
         needed = taken + limits.MIN_UNNAMED_CONNECTIONS + limits.DESCRIPTORS_KEPT_BACK
-        hard = allowed + limits.DESCRIPTORS_KEPT_BACK
         raise ConfigError(
             f"The system lets this process open {hard} files, and a curator of {parties} other parties needs "
             f"{needed}: {each} for each of them, and the others for its own files and for connections that "
@@ -38,4 +38,5 @@ def descriptors_for_strangers(parties: int) -> int:
             advice=f"Raise the hard limit to {needed} or more: by `ulimit -n` in the shell that starts it, "
             "LimitNOFILE= in a unit of systemd, or ulimits.nofile in a compose file.",
         )
+    platform.keep_files_back(limits.DESCRIPTORS_KEPT_BACK)
     return min(limits.MAX_UNNAMED_CONNECTIONS, allowed - taken)

@@ -25,7 +25,7 @@ def of_the_system(number: int, path: str | None = None) -> OSError:
         (of_the_system(errno.ENOMEM), "too little memory", "Give the process more"),
         (MemoryError(), "too little memory", "or less to do"),
         (of_the_system(errno.ENOSPC), "no space left on a disk", "Make room"),
-        (of_the_system(errno.EFBIG), "no space left on a disk", "Make room"),
+        (of_the_system(errno.EFBIG), "may not grow", "ulimit -f"),
         (of_the_system(errno.EIO, "delivered.npz"), "no disk that works", "Check the disk"),
         (BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)), "no thread or process", "TasksMax"),
         (RuntimeError("can't start new thread"), "no thread or process", "ulimit -u"),
