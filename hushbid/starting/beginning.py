@@ -187,9 +187,9 @@ def _session(options: InitOptions, place: Path) -> _Session:
     )
     path = options.table or options.validation
     assert path is not None, "one of them is there"
-    wanted, owners = read_table(path), _owners(options)
+    wanted, owners = read_table(path, given), _owners(options, given)
     dealt = not owners and options.where != "several"
-    test = None if options.test is None else _Party(read_table(options.test), options.test.resolve())
+    test = None if options.test is None else _Party(read_table(options.test, given), options.test.resolve())
     validation = _Party(wanted, path.resolve())
     proposed = propose(_named([validation, *owners.values(), *([] if test is None else [test])]), given)
     if dealt:
@@ -214,7 +214,7 @@ def _named(parties: Iterable[_Party]) -> dict[str, ArrowTable]:
     return {path.name if names[path.name] == 1 else str(path): table for path, table in tables.items()}
 
 
-def _owners(options: InitOptions) -> dict[str, _Party]:
+def _owners(options: InitOptions, given: Given) -> dict[str, _Party]:
     found: dict[str, _Party] = {}
     for text in options.owner or ():
         name, equals, file = text.partition("=")
@@ -225,7 +225,9 @@ def _owners(options: InitOptions) -> dict[str, _Party]:
                 f"--owner {name} has no table.",
                 advice=f"Give one, --owner {name}=FILE; only with --for several is it on another machine.",
             )
-        found[name] = _Party(read_table(Path(file)), Path(file).resolve()) if equals else _Party(None, None)
+        found[name] = (
+            _Party(read_table(Path(file), given), Path(file).resolve()) if equals else _Party(None, None)
+        )
     return found
 
 
@@ -509,7 +511,8 @@ def _commands_of_several(made: _Session) -> list[Command]:
         Command(
             CURATOR,
             f"hushbid keys approve *.request --session {session}",
-            "compare each fingerprint by telephone",
+            "it asks for each; compare the fingerprint by telephone. Without a terminal, say "
+            "--fingerprint NAME=FINGERPRINT for each",
         ),
         Command(CURATOR, f"hushbid invite --session {session} --consumer", "send it to the consumer"),
     ]

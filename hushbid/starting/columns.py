@@ -9,15 +9,19 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import tomli_w
 
+from hushbid.protocol.data.cells import numbers_of
 from hushbid.protocol.data.column import MEASURED, MOMENTS
+from hushbid.protocol.data.csv_files import source_of
 from hushbid.protocol.data.moments import moments_of
 from hushbid.protocol.data.names import is_index
 from hushbid.protocol.data.schema import Schema
-from hushbid.protocol.data.tables import typed_by_values
+from hushbid.protocol.data.table_faults import ColumnFault, refusal
+from hushbid.protocol.data.tables import CODE, typed_by_values
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.tables.drafting import MOST_CATEGORIES, kind_of_values
 from hushbid.tables.frames import ArrowTable, as_arrow
@@ -49,6 +53,11 @@ class Given:
     without: Collection[str]
     bounds: Mapping[str, tuple[float, float] | tuple[str, str]]
     categories: Mapping[str, tuple[str, ...]]
+
+    @property
+    def no_numbers(self) -> set[str | None]:
+        """Columns whose cells need not be numbers, whatever they look like."""
+        return {self.label, self.identifier, *self.without, *self.categories}
 
 
 @dataclass(frozen=True)
@@ -84,18 +93,48 @@ class Proposed:
         return "\n".join(parts)
 
 
-def read_table(path: Path) -> ArrowTable:
+def read_table(path: Path, given: Given) -> ArrowTable:
     """A CSV or Parquet file, its text typed by its values.
 
     Raises:
-        DataError: It cannot be read, or two of its columns have one name.
+        DataError: It cannot be read, has no rows, or two of its columns have one name; or a number among
+            others is too large.
     """
-    table = typed_by_values(as_arrow(path, path.name), codes=True)
+    cells = as_arrow(path, path.name)
+    if cells.num_rows == 0:
+        raise DataError(f"{path.name} holds no rows.", advice="Give a file with at least one row.")
+    table = typed_by_values(cells, codes=True)
     if len(set(table.column_names)) != table.num_columns:
         raise DataError(
             f"{path.name} has two columns of one name.", advice="Give every column a name of its own."
         )
+    _check_numbers(path, cells, table, given)
     return table
+
+
+def _check_numbers(path: Path, cells: ArrowTable, typed: ArrowTable, given: Given) -> None:
+    """Refuse a column of numbers that a few too large ones would make a column of texts.
+
+    Where most are too large, they are codes, and such a column holds texts.
+    """
+    source = source_of(cells)
+    if source is None:
+        return
+    faults = []
+    for name in typed.column_names:
+        column = typed.column(name)
+        if name in given.no_numbers or not pa.types.is_string(column.type):
+            continue
+        if pc.any(pc.match_substring_regex(cells.column(name), CODE)).as_py():
+            continue
+        found = numbers_of(column, decimal=source.dialect.decimal or ".")
+        large = int(np.count_nonzero(found.inexact))
+        if large and not found.wrong.any() and 2 * large <= len(column) - column.null_count:
+            advice = f"Correct it: a number has 53 bits. Or leave the column out: `--without {name}`."
+            what = "is a number that would be changed, as it has too many digits"
+            faults.append(ColumnFault(name, what, advice, found.inexact))
+    if faults:
+        raise refusal(faults, path.name, typed.column_names, source)
 
 
 def given_bounds(texts: Iterable[str]) -> dict[str, tuple[float, float] | tuple[str, str]]:

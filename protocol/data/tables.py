@@ -32,10 +32,11 @@ from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.data.table_faults import Flags, check_present, refusal
 from hushbid.protocol.errors import DataError
 
-__all__ = ["dataset_of", "read_csv", "read_parquet", "typed_by_values"]
+__all__ = ["CODE", "dataset_of", "read_csv", "read_parquet", "typed_by_values"]
 
 _NUMBER: Final = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
-_CODE: Final = r"^\s*[-+]?0\d"
+CODE: Final = r"^\s*[-+]?0\d"
+"""A number with a zero before it, as codes have."""
 _NO_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 """The folder of rows without a value."""
 _WORD: Final = ", counted from 0, is not a number)"
@@ -84,7 +85,7 @@ def typed_by_values(table: Table, *, codes: bool = False) -> Table:
     typed = []
     for cells in table.columns:
         text = codes and pa.types.is_string(cells.type)
-        if text and pc.any(pc.match_substring_regex(cells, _CODE)).as_py():
+        if text and pc.any(pc.match_substring_regex(cells, CODE)).as_py():
             typed.append(without_words(cells, GAP_WORDS))
         else:
             typed.append(by_values(cells, decimal=source.dialect.decimal or "."))

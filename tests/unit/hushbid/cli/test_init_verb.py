@@ -208,6 +208,8 @@ def test_several_machines_have_a_public_file_and_a_private_one_each(place: Path)
     assert here.data == place / "plain.csv"
     places = [each["where"] for each in found["commands"]]
     assert set(places) == {"curator", "consumer", "alps", "plain"}
+    approve = next(each for each in found["commands"] if "keys approve" in each["command"])
+    assert "--fingerprint NAME=FINGERPRINT for each" in approve["what"]
     other = made("wanted.csv", "--owner", "alps", "--for", "several", "--output", "other")
     again = load_toml(DraftSession, Path(other["files"]["session"]))
     assert again.session.nonce != session.session.nonce
@@ -312,6 +314,31 @@ def test_tables_that_do_not_go_together_are_named(place: Path) -> None:
     error = refused("wanted.csv", "--owner", "text=text.csv")
     assert "different kinds in 'frames'" in error["what"]
     assert "--without frames" in error["advice"]
+
+
+def test_a_table_of_a_header_alone_is_said_to_hold_no_rows(place: Path) -> None:
+    (place / "none.csv").write_text((place / "alps.csv").read_text().partition("\n")[0] + "\n")
+    for arguments in (("none.csv", *OWNERS), ("wanted.csv", "--owner", "none=none.csv")):
+        assert refused(*arguments)["what"] == "none.csv holds no rows."
+    assert refused("wanted.csv", *OWNERS, "--test", "none.csv")["what"] == "none.csv holds no rows."
+
+
+def test_a_number_too_large_is_named_and_codes_stay_texts(place: Path) -> None:
+    rows = bees(6, 200).astype({"frames": object})
+    rows.loc[3, "frames"] = 10**30
+    rows.to_csv("large.csv", index=False)
+    for arguments in (("large.csv",), ("wanted.csv", "--owner", "large=large.csv")):
+        error = refused(*arguments, "--identifier", "hive")
+        assert error["what"].startswith(
+            "large.csv: column 'frames': row 3 (counted from 0; line 5 of the file) is a number that would be"
+        )
+        assert "--without frames" in error["advice"]
+        assert "000000" not in str(error), "a value is private"
+    assert "frames" in made("large.csv", "--without", "frames", "--output", "left out")["left_out"]
+    codes = ["1" + "0" * 20 + f"{row % 3}7" for row in range(200)]
+    bees(6, 200).assign(frames=codes).to_csv("codes.csv", index=False)
+    found = made("codes.csv", "--identifier", "hive", "--output", "of codes")
+    assert found["columns"]["frames"] == "category"
 
 
 def test_a_session_may_have_a_name_that_no_owner_can_have(place: Path) -> None:
