@@ -160,6 +160,8 @@ def _told(fingerprints: Sequence[str]) -> dict[str, str]:
 
 def _compare(requests: Sequence[KeyRequest], told: Mapping[str, str] | None) -> None:
     """Refuse requests unless a person confirmed both the fingerprint and the place."""
+    if told is None and not sys.stdin.isatty():
+        raise _nobody(requests)
     for request in requests:
         if told is None:
             _ask(request)
@@ -188,15 +190,21 @@ def _compare_told(request: KeyRequest, told: Mapping[str, str]) -> None:
         )
 
 
+def _nobody(requests: Sequence[KeyRequest]) -> ConfigError:
+    asked = [
+        f"of {each.name}, which asks to be {_as(each)}: {each.identity.fingerprint}" for each in requests
+    ]
+    options = [f"--fingerprint {_party(each)}=FINGERPRINT" for each in requests]
+    many = "s" if len(requests) > 1 else ""
+    return ConfigError(
+        f"Nobody is here to compare the fingerprint{many} {'; '.join(asked)}.",
+        advice=f"Run it in a terminal, where it asks; or give what was read out over the telephone with "
+        f"`{' '.join(options)}`; or say `--yes`.",
+    )
+
+
 def _ask(request: KeyRequest) -> None:
     mine = request.identity.fingerprint
-    if not sys.stdin.isatty():
-        raise ConfigError(
-            f"Nobody is here to compare the fingerprint of {request.name}, which asks to be "
-            f"{_as(request)}: {mine}.",
-            advice="Give what was read out over the telephone with "
-            f"`--fingerprint {_party(request)}=FINGERPRINT`, or say `--yes`.",
-        )
     say(f"{_wish(request)}, by the key {mine}.")
     if request.role == CONSUMER:
         say("Every owner seals its points to the consumer's key.")

@@ -366,9 +366,12 @@ def test_where_nobody_can_be_asked_the_fingerprint_must_be_given(
     session: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", Terminal(there=False))
+    requests = [request(session.parent, "north"), posing(session)]
     with pytest.raises(ConfigError, match="Nobody is here") as caught:
-        approve(session, [request(session.parent, "north")], fingerprints=None, compare=True, replace=False)
-    assert "--fingerprint north=" in caught.value.advice
+        approve(session, requests, fingerprints=None, compare=True, replace=False)
+    assert "--fingerprint north=FINGERPRINT --fingerprint consumer=FINGERPRINT" in caught.value.advice
+    assert NORTH.public.fingerprint in caught.value.what
+    assert "in a terminal" in caught.value.advice
 
 
 def test_who_approves_or_revokes_at_the_same_time_loses_nothing(session: Path) -> None:
