@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from hushbid.protocol.data.formats import WRITTEN, format_of
 from hushbid.protocol.data.frames import ArrowTable, Frame, as_arrow, library_of
@@ -23,6 +25,10 @@ def like(frame: Frame, table: ArrowTable) -> Any:
     library = library_of(frame)
     if library == "pandas":
         given = table.to_pandas().copy()  # its Arrow memory is read-only
+        for name, kind in _moments(frame).items():
+            if name in given.columns and pa.types.is_date(table.schema.field(name).type):
+                with suppress(ValueError):  # an owner's date, such as 9999-12-31, that nanoseconds cannot say
+                    given[name] = given[name].astype(kind)
         for name, shape in _image_shapes(frame).items():
             if name in given.columns:
                 given[name] = [value.reshape(shape) for value in given[name]]
@@ -30,6 +36,14 @@ def like(frame: Frame, table: ArrowTable) -> Any:
     if library == "polars":
         return importlib.import_module("polars").from_arrow(table)
     return table
+
+
+def _moments(frame: Any) -> dict[str, np.dtype[Any]]:
+    """The types of a pandas DataFrame's columns of times without a zone, in which people also keep dates."""
+    if not hasattr(frame, "columns") or not frame.columns.is_unique:
+        return {}
+    kinds = {str(name): kind for name, kind in frame.dtypes.items()}
+    return {name: kind for name, kind in kinds.items() if isinstance(kind, np.dtype) and kind.kind == "M"}
 
 
 def _image_shapes(frame: Any) -> dict[str, tuple[int, ...]]:

@@ -15,6 +15,7 @@ from hushbid.protocol.data import DataColumns
 from hushbid.protocol.data.frames import as_arrow
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import DataError
+from hushbid.tables.frames import like
 
 SCHEMA = Schema.of(
     [
@@ -100,3 +101,14 @@ def test_what_is_no_table_is_refused_with_what_to_pass(frame: Any, what: str, ad
         as_arrow(frame, "north", READ)
     assert what in caught.value.what
     assert advice in (caught.value.advice or "")
+
+
+@pytest.mark.parametrize("kind", ["datetime64[ns]", "datetime64[us]", "datetime64[s]"])
+def test_dates_come_back_in_the_type_of_times_that_pandas_gave_them(kind: str) -> None:
+    schema = Schema.of([{"name": "since", "kind": "date", "lower": "2000-01-01", "upper": "9999-12-31"}])
+    given = pd.DataFrame({"since": np.array(["2020-01-05", "2021-07-09"], dtype=kind)})
+    table = schema.decode(schema.encode(as_arrow(given, "rows", DataColumns(schema=schema))))
+    pd.testing.assert_frame_equal(like(given, table), given)
+    assert like(given.astype(str), table)["since"].dtype == object, "as text, they come back as dates"
+    late = pa.table({"since": pa.array(["9999-12-31"]).cast(pa.date32())})
+    assert str(like(given, late)["since"].iloc[0]).startswith("9999-12-31")
