@@ -6,7 +6,7 @@ import json
 import os
 import select
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,7 +31,7 @@ from hushbid.protocol.config.loading import load_toml
 from hushbid.protocol.config.party import ConsumerFile, OwnerFile
 from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.data.formats import format_of
-from hushbid.protocol.errors import ExitCode, HushbidError, LocalProtocolError
+from hushbid.protocol.errors import HushbidError, LocalProtocolError
 from hushbid.protocol.machine.progress import Progress
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.runtime.blas_threads import one_blas_thread
@@ -41,6 +41,7 @@ from hushbid.protocol.session.session import Session, open_session
 from hushbid.results.run import RunResult
 from hushbid.running.check import check_run
 from hushbid.running.directory import RunDirectory, named_files, prepare
+from hushbid.running.failures import account_of, party_failed
 from hushbid.running.fork_server import ForkServer
 from hushbid.running.process import PartyFailed, PartyProcess
 from hushbid.running.report import import_page, with_pages
@@ -69,16 +70,6 @@ _STOP_SECONDS: Final = 5.0
 """Seconds for a process to end in good order before it is killed."""
 _SHOWN_LINES: Final = 15
 _NEEDED: Final = (CURATOR, CONSUMER)
-_TELLING: Final = (
-    ExitCode.BUG,
-    ExitCode.SHORTAGE,
-    ExitCode.USAGE,
-    ExitCode.CONNECTION,
-    ExitCode.TIMEOUT,
-    ExitCode.FAILED,
-    ExitCode.DONE,
-)
-"""Exit codes, the most telling first: the later ones often follow from others' failures."""
 
 
 @dataclass(frozen=True)
@@ -412,7 +403,7 @@ class _Processes:
                     break
         fatal = self._fatal()
         if fatal:
-            error, said = _failure(fatal)
+            error, said = party_failed(fatal)
             for process in self._processes:
                 if process.failed:
                     self._tell(process, without=said)
@@ -450,7 +441,7 @@ class _Processes:
                 failed[name] = f"it had not ended {_LEAVE_SECONDS:g} s after the session, and was stopped."
                 self._tell(process)
             elif process.failed:
-                failed[name], _ = _account(process)
+                failed[name], _ = account_of(process)
                 self._tell(process)
             elif (result := process.result()) is not None:
                 printed[name] = result
@@ -500,24 +491,3 @@ class _Processes:
                 process.wait(_STOP_SECONDS)
             self._stack.close()
             self._life.close()
-
-
-def _failure(failed: Sequence[PartyProcess]) -> tuple[PartyFailed, tuple[str, str]]:
-    """The error of the party with the most telling failure, and the lines of its log that repeat it."""
-
-    def rank(process: PartyProcess) -> int:
-        # A party that was killed from outside did not fail because of another.
-        return -1 if process.signal is not None else _TELLING.index(process.exit_code)
-
-    first = min(failed, key=rank)
-    what, advice = _account(first)
-    return PartyFailed(first.party.name, what, advice=advice, exit_code=first.exit_code), (what, advice)
-
-
-def _account(process: PartyProcess) -> tuple[str, str]:
-    if process.signal is not None:
-        advice = "If nobody did that, check whether the machine ran out of memory."
-        return f"its process was ended by {process.signal.name}.", advice
-    said = (process.result() or {}).get("error", {})
-    what = said.get("what", f"its process ended with code {process.exit_code.value} and did not say why.")
-    return what, said.get("advice", f"See {process.party.directory}.")

@@ -104,7 +104,3 @@ def test_an_owner_that_fails_in_the_rounds_does_not(monkeypatch: pytest.MonkeyPa
     assert ended.failed == {"heron": "bad"}
     assert (ended.curator.role, ended.consumer.role, ended.owners) == ("curator", "consumer", {})
     assert told == [ROUND]
-
-
-def test_every_way_to_end_has_a_place_among_failures() -> None:
-    assert set(launcher._TELLING) == set(ExitCode)
