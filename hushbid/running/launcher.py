@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Thread
 from types import TracebackType
-from typing import Any, Final, Self, TypeAlias, TypeVar
+from typing import Any, Final, NoReturn, Self, TypeAlias, TypeVar
 
 from hushbid.cluster.data import ClusterData
 from hushbid.cluster.evaluation import Baselines
@@ -41,7 +41,7 @@ from hushbid.protocol.session.session import Session, open_session
 from hushbid.results.run import RunResult
 from hushbid.running.check import check_run
 from hushbid.running.directory import RunDirectory, named_files, prepare
-from hushbid.running.failures import account_of, party_failed
+from hushbid.running.failures import account_of, gone_for_good, party_failed, too_few_left
 from hushbid.running.fork_server import ForkServer
 from hushbid.running.process import PartyFailed, PartyProcess
 from hushbid.running.report import import_page, with_pages
@@ -310,7 +310,8 @@ def run_parties(
 
     The failure of the curator or the consumer ends the run. So does that of an owner before the curator has
     begun the first round: its file or data are at fault, and its operator should know before the time for
-    enrolment is over. Later a failed owner counts as absent, as the protocol provides. Owners that hang are
+    enrolment is over. Later a failed owner counts as absent, as the protocol provides, until fewer are left
+    than the session needs: it would wait for them in vain, as nobody starts them again. Owners that hang are
     stopped some seconds after the curator and the consumer have ended.
 
     Args:
@@ -334,6 +335,7 @@ class _Processes:
 
     def __init__(self, prepared: RunDirectory, say: Say | None, server: ForkServer) -> None:
         self._say, self._parties, self._server = say, prepared.parties, server
+        self._session = prepared.session
         self._stack = ExitStack()
         self._life = ExitStack()
         self._processes: list[PartyProcess] = []
@@ -341,6 +343,8 @@ class _Processes:
         self._unread = b""
         self._begun = False
         """Whether the curator has begun the first round."""
+        self._seen: Progress | None = None
+        """The curator's last line of progress."""
         self._told: set[str] = set()
         """Parties whose failure was passed to `say`."""
 
@@ -385,10 +389,12 @@ class _Processes:
         needed = [process for process in self._processes if process.party.name in _NEEDED]
         failing: float | None = None
         leaving: float | None = None
+        gone: list[PartyProcess] = []
         while any(process.running for process in self._processes):
             self._read_progress(follow)
             now = time.monotonic()
-            if self._fatal():
+            gone = self._gone()
+            if self._fatal() or gone:
                 failing = failing or now + _GRACE_SECONDS
                 if now >= failing:
                     break
@@ -401,13 +407,16 @@ class _Processes:
                 leaving = leaving or now + _LEAVE_SECONDS
                 if now >= leaving:
                     break
-        fatal = self._fatal()
-        if fatal:
-            error, said = party_failed(fatal)
-            for process in self._processes:
-                if process.failed:
-                    self._tell(process, without=said)
-            raise error
+        if fatal := self._fatal():
+            self._end_with(*party_failed(fatal))
+        if gone and any(process.running for process in needed):
+            self._end_with(*too_few_left(gone, self._session))
+
+    def _end_with(self, error: PartyFailed, said: Collection[str]) -> NoReturn:
+        for process in self._processes:
+            if process.failed:
+                self._tell(process, without=said)
+        raise error
 
     def _fatal(self) -> list[PartyProcess]:
         """The failed parties that end the run."""
@@ -418,6 +427,17 @@ class _Processes:
         if self._begun or over:
             return [process for process in failed if process in needed]
         return failed
+
+    def _gone(self) -> list[PartyProcess]:
+        """The failed owners, if the curator waits for them in vain; empty as long as it goes on without."""
+        failed = {
+            process.party.name: process
+            for process in self._processes
+            if process.failed and process.party.name not in _NEEDED
+        }
+        if not failed or self._seen is None:
+            return []
+        return [failed[name] for name in gone_for_good(self._session, self._seen, failed)]
 
     def _tell(self, process: PartyProcess, without: Collection[str] = ()) -> None:
         if self._say is None or process.party.name in self._told:
@@ -472,7 +492,7 @@ class _Processes:
         if not lines:
             return
         found = Progress.from_line(lines[-1])
-        self._begun = self._begun or found.round > 0
+        self._begun, self._seen = self._begun or found.round > 0, found
         if follow is not None:
             follow(found)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from hushbid.protocol.errors import ExitCode
-from hushbid.running.failures import TELLING, account_of, party_failed
+from hushbid.protocol.machine.progress import MOST_NAMED, Progress
+from hushbid.running.failures import TELLING, account_of, gone_for_good, party_failed
+from tests.support.session_files import load
 
 NO_ROOM = "state/curator.transcript: cannot write the transcript: No space left on device."
 ADVICE = "Make room on the disk, then start this party again."
@@ -56,6 +59,67 @@ def test_a_failed_process_is_accounted_for_by_its_own_error(process: Any, what: 
     error, said = party_failed([process])
     assert (error.what, error.advice, error.exit_code) == (f"curator: {what}", advice, ExitCode.SHORTAGE)
     assert said == (what, advice), "what need not be printed twice"
+
+
+ROUND = Progress(
+    party="curator", phase="rounds", round=3, rounds=5, points=None, points_planned=5,
+    points_per_second=None, seconds_left=None, owners_connected=1, owners=3,
+)  # fmt: skip
+OWNERS = ("alpha", "beta", "gamma")
+IN_ROUNDS = {"session.points": 5, "session.batch": 1, "session.min_owners": 2}
+TENDER = {"acquisition.rule": "tender", "summary": None, "session.min_owners": 2}
+MOST = tuple(f"owner-{number}" for number in range(10))
+NAMED = MOST[:MOST_NAMED]
+MANY = {"roster.owners": dict.fromkeys(MOST, ""), "session.min_owners": 1}
+CAPPED = IN_ROUNDS | {"wishes.caps": {"alpha": 1, "beta": 4}, "session.min_owners": 1}
+"""Alpha has a turn in round 1, and beta in the other four."""
+
+
+def only(**changes: Any) -> Progress:
+    """Progress in the only round."""
+    return replace(ROUND, round=1, rounds=1, **changes)
+
+
+@pytest.mark.parametrize(
+    ("session", "seen", "failed", "gone"),
+    [
+        pytest.param(IN_ROUNDS, ROUND, OWNERS[:2], OWNERS[:2], id="too few are left"),
+        pytest.param(IN_ROUNDS, ROUND, OWNERS[:1], (), id="enough are left"),
+        pytest.param(
+            IN_ROUNDS, replace(ROUND, round=5), OWNERS, (), id="they may have bid in the last round"
+        ),
+        pytest.param(
+            IN_ROUNDS,
+            replace(ROUND, round=5, paused=True),
+            OWNERS,
+            OWNERS,
+            id="it waits for them",
+        ),
+        pytest.param(IN_ROUNDS, replace(ROUND, phase="delivering"), OWNERS, (), id="they are not needed"),
+        pytest.param(CAPPED, ROUND, ("beta",), (), id="another bids in later rounds"),
+        pytest.param(
+            CAPPED, replace(ROUND, paused=True), ("beta", "gamma"), ("beta", "gamma"), id="no one has a turn"
+        ),
+        pytest.param(TENDER, only(missing=OWNERS[1:]), OWNERS[1:], OWNERS[1:], id="they did not submit"),
+        pytest.param(TENDER, only(missing=OWNERS[2:]), OWNERS, (), id="others had submitted"),
+        pytest.param(TENDER, only(missing=OWNERS), OWNERS[:1], (), id="others may come back"),
+        pytest.param(TENDER | MANY, only(missing=NAMED), MOST, (), id="who is not named may be done"),
+        pytest.param(
+            TENDER | MANY | {"session.min_owners": 3},
+            only(missing=NAMED),
+            MOST,
+            NAMED,
+            id="who is named is enough",
+        ),
+        pytest.param(
+            TENDER | MANY, only(missing=NAMED, paused=True), MOST, MOST, id="who is not named is not"
+        ),
+    ],
+)
+def test_a_run_ends_where_a_session_waits_for_owners_in_vain(
+    session: dict[str, Any], seen: Progress, failed: tuple[str, ...], gone: tuple[str, ...]
+) -> None:
+    assert gone_for_good(load(session), seen, failed) == list(gone)
 
 
 def test_every_way_to_end_has_a_place_among_failures() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +18,9 @@ from hushbid.protocol.machine.progress import Progress
 from hushbid.running import launcher
 from hushbid.running.launcher import PartyFailed, run_parties
 from tests.conftest import ROOT
+from tests.support.session_files import load
+
+OWNERS = ("heron", "magpie")
 
 ENROLLING = Progress(
     party="curator", phase="enrolling", round=0, rounds=5, points=0, points_planned=20,
@@ -30,9 +34,10 @@ ROUND = Progress(
 
 @dataclass
 class Played:
-    """A party's process: heron's fails at once, the others end well after the curator's progress."""
+    """A party's process, which fails at once, or ends well after the curator's progress."""
 
     party: Any
+    failed: bool
     looks: int = 0
     signal: None = None
     exit_code: ExitCode = ExitCode.USAGE
@@ -42,15 +47,11 @@ class Played:
     @property
     def running(self) -> bool:
         self.looks += 1
-        return self.party.name != "heron" and not self.stopped and self.looks < 40
-
-    @property
-    def failed(self) -> bool:
-        return bool(self.party.name == "heron")
+        return not (self.failed or self.stopped) and self.looks < 40
 
     def result(self) -> dict[str, Any] | None:
         if self.failed:
-            return {"error": {"what": "bad", "advice": ""}}
+            return {"error": {"what": "bad.", "advice": ""}}
         recorded = ROOT / "tests" / "golden" / "results" / f"{self.party.role}.json"
         found: dict[str, Any] = json.loads(recorded.read_text(encoding="utf-8"))
         return found
@@ -68,23 +69,30 @@ class Played:
         return True
 
 
-def run(monkeypatch: pytest.MonkeyPatch, *lines: Progress) -> tuple[Any, list[Progress]]:
+def run(
+    monkeypatch: pytest.MonkeyPatch, *lines: Progress, failing: Collection[str] = ("heron",)
+) -> tuple[Any, list[Progress]]:
     """Run parties whose curator prints these lines; returns the end, and the reported progress."""
 
     def start(party: Party, *, server: Any, launcher: int, progress: int | None) -> Played:
         assert os.fstat(launcher), "it is open"
         if progress is not None:
             os.write(progress, b"".join(line.as_line() for line in lines))
-        return Played(party)
+        return Played(party, party.name in failing)
 
     monkeypatch.setattr(launcher, "PartyProcess", start)
     monkeypatch.setattr(launcher, "_GRACE_SECONDS", 0.0)
     parties = [
         SimpleNamespace(name=name, role=role, directory=Path(name))
-        for name, role in (("curator", "curator"), ("consumer", "consumer"), ("heron", "owner"))
+        for name, role in (
+            ("curator", "curator"),
+            ("consumer", "consumer"),
+            *((each, "owner") for each in OWNERS),
+        )
     ]
     told: list[Progress] = []
-    prepared: Any = SimpleNamespace(parties=parties)
+    session = load({"roster.owners": dict.fromkeys(OWNERS, "")})
+    prepared: Any = SimpleNamespace(parties=parties, session=session)
     played: Any = object()  # forks nobody, as the processes are played
     try:
         return run_parties(prepared, told.append, server=played), told
@@ -101,6 +109,24 @@ def test_an_owner_that_fails_while_the_curator_enrols_ends_the_run(monkeypatch: 
 
 def test_an_owner_that_fails_in_the_rounds_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     ended, told = run(monkeypatch, ENROLLING, ROUND)
-    assert ended.failed == {"heron": "bad"}
-    assert (ended.curator.role, ended.consumer.role, ended.owners) == ("curator", "consumer", {})
+    assert ended.failed == {"heron": "bad."}
+    assert (ended.curator.role, ended.consumer.role, set(ended.owners)) == ("curator", "consumer", {"magpie"})
     assert told == [ROUND]
+
+
+def test_owners_that_fail_in_the_rounds_do_if_too_few_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The curator would pause for an owner to come back, and none does."""
+    ended, told = run(monkeypatch, ENROLLING, ROUND, failing=OWNERS)
+    assert isinstance(ended, PartyFailed)
+    assert (ended.party, ended.exit_code) == ("heron", ExitCode.USAGE)
+    assert ended.what == (
+        "heron: bad. The session needs 1 of 2 owners, and none are left. "
+        "Ended: heron (code 4), magpie (code 4: bad)."
+    )
+    assert ended.advice.startswith("See heron. All parties, started again by hand")
+    assert told == [ROUND]
+
+
+def test_owners_that_fail_once_all_is_bought_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended, _ = run(monkeypatch, ROUND, replace(ROUND, phase="delivering", round=5), failing=OWNERS)
+    assert ended.failed == dict.fromkeys(OWNERS, "bad.")
