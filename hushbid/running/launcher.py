@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import shlex
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
@@ -21,7 +22,7 @@ from hushbid.cluster.parties import PARTY_FILE, Party
 from hushbid.consumer.learners import Training, modules_of
 from hushbid.consumer.process import consumer_seed_set
 from hushbid.consumer.result import ConsumerResult
-from hushbid.consumer.store import keep_verdict
+from hushbid.consumer.store import DELIVERED_FILE, RESULT_FILE, keep_verdict
 from hushbid.consumer.verdict import NO_VERDICT
 from hushbid.curator.result import CuratorResult
 from hushbid.owner.result import OwnerResult
@@ -36,8 +37,10 @@ from hushbid.protocol.machine.progress import Progress
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.runtime.blas_threads import one_blas_thread
 from hushbid.protocol.runtime.ledger.dataset_budget import charges, ledger_path
+from hushbid.protocol.runtime.telemetry.status_file import Status, status_path
 from hushbid.protocol.session.results import PartyResult
 from hushbid.protocol.session.session import Session, open_session
+from hushbid.report.sources import consumer_state_in
 from hushbid.results.run import RunResult
 from hushbid.running.check import check_run
 from hushbid.running.directory import RunDirectory, named_files, prepare
@@ -111,7 +114,7 @@ def run(
         follow: Called as often from enrolment on, and while the result is compared with other choices, with
             all that is known (`hushbid.protocol.machine.progress`).
         say: Receives what failed parties wrote for people, the reason for a missing report, a notice of a
-            long comparison, and the run's directory and its charges if the run does not end well.
+            long comparison, and the run's directory, purchase and charges if the run does not end well.
         rehearsing: How the session is rehearsed, once, with the consumer's files.
         server: Forks the parties, if it is already started.
         replay: Whether to also write a page that replays the session.
@@ -167,7 +170,8 @@ def run(
         _keep(result, prepared.path)
     except BaseException as error:
         # Also when interrupted: the parties' records lie there.
-        lines = [f"The run's directory is {prepared.path}", *charged_lines(prepared)]
+        lines = [f"The run's directory is {prepared.path}", *_bought_lines(prepared)]
+        lines += charged_lines(prepared)
         if isinstance(error, KeyboardInterrupt):
             for line in lines:
                 error.add_note(line)  # printed once, along with the word that it was interrupted
@@ -245,6 +249,20 @@ def _data(cluster: Cluster, prepared: RunDirectory) -> ClusterData:
     file = _consumer_file(prepared)
     session = open_session(prepared.session)
     return replace(data, seed_set=consumer_seed_set(session, file, data.validation, when_missing="refuse"))
+
+
+def _bought_lines(prepared: RunDirectory) -> list[str]:
+    """What the consumer of a run that did not end well has all the same, in lines for people."""
+    state = consumer_state_in(prepared.path)
+    if state is None or not (state / DELIVERED_FILE).is_file():
+        return []
+    try:
+        if not Status.read(status_path(state, CONSUMER)).finished:
+            return []  # it was killed, and would have to be started again first
+    except HushbidError:
+        return []
+    there = "The purchase" if (state / RESULT_FILE).is_file() else "What was delivered"
+    return [f"{there} is there: `hushbid results {shlex.quote(str(prepared.path))}` opens it."]
 
 
 def charged_lines(prepared: RunDirectory) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,10 @@ from hushbid.protocol.config.loading import load_toml
 from hushbid.protocol.config.party import OwnerFile
 from hushbid.protocol.data import load_dataset
 from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.runtime.ledger.dataset_budget import dataset_budget
+from hushbid.protocol.runtime.telemetry.status_file import status_path
+from hushbid.protocol.runtime.telemetry.vitals import Vitals
 from hushbid.protocol.session.session import open_session
 from hushbid.running import launcher
 from hushbid.running.directory import RunDirectory, prepare
@@ -139,6 +143,38 @@ def charge(prepared: RunDirectory, name: str) -> None:
     spent = OwnerMachine(session, name=name).charge
     dataset = load_dataset(file.data, file.columns.columns())
     dataset_budget(session, file, file.data, dataset, spent, session.privacy()[0]).charge("ab" * 32)
+
+
+@pytest.mark.parametrize(
+    ("files", "finished", "told"),
+    [
+        (("delivered.npz", "result.json"), True, "The purchase is there"),
+        (("delivered.npz",), True, "What was delivered is there"),
+        (("delivered.npz",), False, None),  # it was killed, and `hushbid results` would refuse
+        ((), True, None),
+    ],
+)
+def test_a_run_that_does_not_end_well_says_where_the_purchase_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: tuple[str, ...], finished: bool, told: str | None
+) -> None:
+    def cut_short(prepared: RunDirectory, *_: object) -> None:
+        state = prepared.path / "parties" / CONSUMER / "state"
+        state.mkdir(exist_ok=True)
+        for name in (f"{CONSUMER}.transcript", *files):
+            (state / name).touch()
+        vitals = Vitals(state, party=CONSUMER, role="consumer", session=prepared.session)
+        replace(vitals.status, finished=finished).write(status_path(state, CONSUMER))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(launcher, "run_parties", cut_short)
+    with pytest.raises(KeyboardInterrupt) as ended:
+        run(open_cluster(cluster_file(tmp_path)), directory=tmp_path / "my runs")
+    place = tmp_path / "my runs" / "files-1"
+    assert ended.value.__notes__ == [
+        f"The run's directory is {place}",
+        *([] if told is None else [f"{told}: `hushbid results '{place}'` opens it."]),
+        "Nothing was charged to consumer, north, south.",
+    ]
 
 
 @pytest.mark.parametrize("ending", [KeyboardInterrupt, SystemExit, ConfigError("It failed.", advice="")])
