@@ -73,10 +73,14 @@ class DatasetBudget:
             return ledger.cap
 
     def _warn_of_other_rows(self, ledger: LifetimeLedger) -> None:
-        """Log that the last commitment to these data, of this depth, was to other rows."""
-        root, depth = self.spending.root, self.spending.root.rpartition("/")[2]
-        named = [each for each in ledger.spendings if each.root and each.root.rpartition("/")[2] == depth]
-        if named and named[-1].root != root:
+        """Log that the last commitment to these data, of this key and depth, was to other rows.
+
+        Another key gives the same rows another root, which tells nothing of them. `hushbid run` makes a key
+        for each party each time.
+        """
+        made = _made_with(self.spending)
+        named = [each for each in ledger.spendings if each.root and _made_with(each) == made]
+        if named and named[-1].root != self.spending.root:
             session = named[-1].identifier.partition("/")[0]
             log(LogEvent.LEDGER_OTHER_ROWS, path=str(self.path), session=session)
 
@@ -182,6 +186,7 @@ def dataset_budget(
         delta=0.0 if paid_as else statement.delta,
         costs=charge.costs if composes and not paid_as else (),
         root=root,
+        key=session.file.roster.owners[file.name] if root and isinstance(file, OwnerFile) else "",
     )
     return DatasetBudget(
         ledger_path(file, data),
@@ -191,6 +196,11 @@ def dataset_budget(
         charge.subject,
         paid_as,
     )
+
+
+def _made_with(spending: Spending) -> tuple[str, str]:
+    """The key and the depth of a root: with the same two, other rows alone give another root."""
+    return spending.key, spending.root.rpartition("/")[2]
 
 
 def ledger_path(file: OwnerFile | ConsumerFile, data: Path) -> Path:

@@ -24,7 +24,7 @@ from hushbid.protocol.privacy.releases import Neighbours
 
 __all__ = ["Spending", "SpendingKind", "checked_neighbours", "epsilon_of_spendings"]
 
-_LEFT_OUT_IF_EMPTY: Final = ("transcript", "root")
+_LEFT_OUT_IF_EMPTY: Final = ("transcript", "root", "key")
 SpendingKind = Literal["session", "catalogue", "screening"]
 
 
@@ -44,6 +44,8 @@ class Spending:
             empty where an older version charged it.
         root: What the party committed to as these data, by the name that
             `hushbid.protocol.crypto.commitment.root_name` gives it; empty where it committed to nothing.
+        key: The public key of whoever made the root, from whose secret key it follows, too; empty where
+            there is no root, or where an older version charged it.
 
     Raises:
         ConfigError: A value is out of range.
@@ -58,6 +60,7 @@ class Spending:
     costs: tuple[Cost, ...] = ()
     transcript: str = ""
     root: str = ""
+    key: str = ""
 
     def __post_init__(self) -> None:
         checked_neighbours(self.neighbours)

@@ -34,11 +34,13 @@ RUN, ANOTHER = "ab" * 32, "cd" * 32
 POINTS = Dataset.from_arrays("points.npz", np.array([[0.1, 0.2], [0.3, 0.4]]))
 
 
-def budget_of(place: Path, opened: Session, name: str = "alpha", **changes: Any) -> DatasetBudget:
+def budget_of(
+    place: Path, opened: Session, name: str = "alpha", *, root: str = "", **changes: Any
+) -> DatasetBudget:
     data = place / "points.npz"
     file = OwnerFile(name=name, state=place / "state", data=data).model_copy(update=changes)
     machine = OwnerMachine(opened, name=name)
-    return dataset_budget(opened, file, data, POINTS, machine.charge, opened.privacy()[0])
+    return dataset_budget(opened, file, data, POINTS, machine.charge, opened.privacy()[0], root=root)
 
 
 @pytest.mark.parametrize(("delta", "refused"), [(0.49, False), (0.5, True)])
@@ -57,11 +59,11 @@ def test_a_delta_that_lets_a_row_be_published_is_no_guarantee(
     assert not (tmp_path / "points.npz.ledger").exists()
 
 
-def committed_to(place: Path, name: str, root: str) -> DatasetBudget:
-    """The budget of an owner that commits to rows of this root."""
-    budget = budget_of(place, session())
-    identifier = f"{name}/{'0' * 32}/alpha"
-    return replace(budget, spending=replace(budget.spending, root=root, identifier=identifier))
+def committed_to(place: Path, name: str, root: str, *, key: str | None = None) -> DatasetBudget:
+    """The budget of an owner that commits to rows of this root, with the roster's key or this one."""
+    budget = budget_of(place, session(), root=root)
+    found = replace(budget.spending, identifier=f"{name}/{'0' * 32}/alpha")
+    return replace(budget, spending=found if key is None else replace(found, key=key))
 
 
 def test_rows_that_are_other_ones_than_the_last_session_was_told_of_are_told(
@@ -77,6 +79,31 @@ def test_rows_that_are_other_ones_than_the_last_session_was_told_of_are_told(
         assert "was told of" not in caplog.text
     committed_to(tmp_path, "other", others).check()
     assert "that the session first was told of" in caplog.text
+
+
+def test_a_root_of_another_key_tells_nothing_of_the_rows(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The same rows have another root with another key. Older ledgers do not say which key it was."""
+    ones, others = f"{'ab' * 32}/8", f"{'cd' * 32}/8"
+    for name, key, root in (("first", None, ones), ("new", "new key", others)):
+        budget = committed_to(tmp_path, name, root, key=key)
+        budget.check()
+        budget.charge(RUN)
+    ledger = tmp_path / "points.npz.ledger"
+    header, *charged = map(json.loads, ledger.read_text().splitlines())
+    assert [each["key"] for each in charged] == [session().file.roster.owners["alpha"], "new key"]
+    committed_to(tmp_path, "same", ones).check()
+    assert "was told of" not in caplog.text
+    committed_to(tmp_path, "other", f"{'ef' * 32}/8").check()
+    assert "that the session first was told of" in caplog.text
+    caplog.clear()
+    for each in charged:
+        del each["key"]
+    ledger.write_text("".join(f"{json.dumps(each)}\n" for each in (header, *charged)))
+    committed_to(tmp_path, "since", others, key="new key").check()
+    committed_to(tmp_path, "since", f"{'ef' * 32}/8").check()
+    assert "was told of" not in caplog.text
 
 
 def lines(place: Path) -> int:
