@@ -132,12 +132,16 @@ class Learner:
         standardizes: Whether it learns amounts less their mean, over their standard deviation: a network or a
             support vector machine depends on their unit. An estimator that is named gets them as they are.
             Columns are standardized for all that can take them so (`fit_standardized`).
+        ranks: Of each class, its place among the sorted labels, shape (classes,): the estimator learns these.
+            What a network or a forest draws depends on the order of classes, and a model of the labels
+            themselves, such as `hushbid train` writes, has them sorted. None: it learns the classes' numbers.
     """
 
     estimator: Any
     amounts: bool
     takes_weights: bool
     standardizes: bool = False
+    ranks: npt.NDArray[np.int64] | None = None
 
     @property
     def name(self) -> str:
@@ -162,20 +166,28 @@ class Learner:
         middle, unit = (float(labels.mean()), float(labels.std()) or 1.0) if self.standardizes else (0.0, 1.0)
         if self.standardizes:
             labels = (labels - middle) / unit
+        ranked = None
+        if self.ranks is not None:
+            labels, ranked = self.ranks[labels], np.argsort(self.ranks)
         with _trying(self.name):
             model = fit_standardized(clone(self.estimator), points, labels, **options)
-        return Learned(model, self.amounts, None, middle, unit)
+        return Learned(model, self.amounts, None, middle, unit, ranked)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Learned:
-    """A fitted pipeline, whose amounts are `middle` + `unit` · what it says; or else always `constant`."""
+    """A fitted pipeline, whose amounts are `middle` + `unit` · what it says; or else always `constant`.
+
+    Attributes:
+        ranked: The class of each of `Learner.ranks`; None: it says the class itself.
+    """
 
     model: Any
     amounts: bool
     constant: Any
     middle: float = 0.0
     unit: float = 1.0
+    ranked: npt.NDArray[np.int64] | None = None
 
     def predicted(self, points: Rows) -> Rows:
         """The class or the amount of each point.
@@ -186,8 +198,11 @@ class Learned:
         if self.model is None:
             return np.full(len(points), self.constant)
         with _trying(type(self.model[-1]).__name__):
-            said = np.asarray(self.model.predict(points)).reshape(len(points))
+            said = self._classes(np.asarray(self.model.predict(points)).reshape(len(points)))
         return self.middle + self.unit * said if self.amounts else said
+
+    def _classes(self, said: Rows) -> Rows:
+        return said if self.ranked is None else self.ranked[said]
 
     def judged(self, points: Rows, labels: Rows) -> tuple[Rows, Floats]:
         """What is `predicted` of each point, and how wrong the model is there.
@@ -205,9 +220,9 @@ class Learned:
             columns = points
             for _, step in self.model.steps[:-1]:  # once for both questions
                 columns = step.transform(columns)
-            said = np.asarray(self.model[-1].predict(columns)).reshape(len(points))
+            said = self._classes(np.asarray(self.model[-1].predict(columns)).reshape(len(points)))
             chances = np.asarray(self.model[-1].predict_proba(columns))
-        places = {label: place for place, label in enumerate(self.model.classes_.tolist())}
+        places = {label: place for place, label in enumerate(self._classes(self.model.classes_).tolist())}
         asked = np.array([places.get(label, -1) for label in labels.tolist()])
         held = np.where(asked >= 0, chances[np.arange(len(labels)), asked], 0.0)
         return said, np.asarray(-np.log(np.clip(held, _LEAST, 1.0)))

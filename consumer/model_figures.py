@@ -21,6 +21,7 @@ from hushbid.consumer.downstream import (
     are_amounts,
     known_labels,
     listed_labels,
+    sorted_labels,
     why_none_agree,
     wilson_interval,
 )
@@ -310,11 +311,14 @@ class ModelJudge:
         encode = _Encoding(amounts=amounts)
         held = encode.held(labels)
         strange = [] if amounts else [_strange(bought, own, "own"), _strange(bought, test, "test")]
-        return _Judging(
-            model,
+        rows = (
             None if self.own is None or not own else encode(*self.own),
             encode(*self.test) if self.test is not None and test else None,
             encode(points, labels),
+        )
+        return _Judging(
+            model if amounts else replace(model, ranks=encode.ranks()),
+            *rows,
             held,
             weightings,
             self.seed,
@@ -360,6 +364,11 @@ class _Encoding:
             ],
             dtype=np.bool_,
         )
+
+    def ranks(self) -> npt.NDArray[np.int64]:
+        """Of each class met so far, its place among the sorted labels (`Learner.ranks`)."""
+        place = {label: rank for rank, label in enumerate(sorted_labels(self.classes))}
+        return np.array([place[label] for label in self.classes], dtype=np.int64)
 
     def __call__(self, points: Points, labels: Labels) -> Labelled:
         rows = self.held(labels)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hushbid.consumer.downstream import wilson_interval
+from hushbid.consumer.downstream import accuracy, wilson_interval
 from hushbid.consumer.model_figures import (
     NO_MODEL,
     Figure,
@@ -52,6 +52,17 @@ def test_own_rows_bought_points_and_both_are_judged_on_test_rows() -> None:
     assert found.sentence().startswith("The model gets better: ")
     assert found.training_weights is not None
     assert found.training_weights.total > 0.0
+
+
+def test_the_order_in_which_classes_are_met_is_nothing_to_a_model() -> None:
+    """A network's draws depend on the order of classes: it is that of the labels, sorted."""
+    points, labels = BOUGHT[0][:40], BOUGHT[1][:40]
+    for first in (0, 1):
+        order = np.argsort([label != first for label in labels], kind="stable")
+        bought = points[order], [labels[row] for row in order]
+        found = ModelJudge(None, TEST, model="mlp").judge(*bought, {"equal": np.full(40, 1 / 40)})[0]
+        assert found.bought is not None
+        assert found.bought.value == accuracy("mlp", *bought, *TEST, seed=0, weights=np.full(40, 1 / 40))
 
 
 def test_points_that_mislead_leave_the_model_as_it_is() -> None:

@@ -19,6 +19,7 @@ from hushbid.cli.app import app
 from hushbid.consumer.estimators import SUGGESTED, made, takes_weights
 from hushbid.protocol.data import DataColumns, load_dataset
 from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.tables.training import ClassScores
 
 LOWER, UPPER = -1.0, np.array([3.0, 1.0])
 RNG = np.random.default_rng(4)
@@ -271,6 +272,33 @@ def test_own_rows_are_learned_from_with_weight_one_and_points_as_they_say(place:
     assert misled["model"]["training_weights"] == {"kind": "none", "total": 0.0}
     assert misled["model"]["own"]["value"] == misled["scores"]["accuracy"] < 0.5
     assert told(place)["model"] is None
+
+
+@pytest.mark.parametrize(
+    ("estimator", "parameters"),
+    [("RandomForestClassifier", {"n_estimators": 2}), ("MLPClassifier", {"max_iter": 5})],
+)
+def test_the_model_that_is_judged_is_the_one_that_is_written(
+    place: Path, estimator: str, parameters: dict[str, int]
+) -> None:
+    """What these draw depends on the order of classes, of which the judge meets "yes" first."""
+    words, noisy = np.array(["no", "yes"]), (TEST_SCALED[:, 0] + NOISE[:50] > 0.5).astype(np.int64)
+    write(place, labels=words[LABELS])
+    first = np.argsort(-noisy[:20], kind="stable")
+    np.savez(place / "own.npz", features=TEST[first], labels=words[noisy[first]])
+    np.savez(place / "test.npz", features=TEST[20:], labels=words[noisy[20:]])
+    found = hushbid.train(
+        place / "delivered.npz",
+        estimator,
+        parameters=parameters,
+        validation=place / "own.npz",
+        test=place / "test.npz",
+    )
+    right = float(np.mean(found.model.predict(TEST[20:]) == words[noisy[20:]]))
+    assert isinstance(found.fitted.scores, ClassScores)
+    assert found.beside is not None
+    assert found.beside.own_and_bought is not None
+    assert found.beside.own_and_bought.value == found.fitted.scores.accuracy == right
 
 
 def test_an_estimator_without_weights_gets_rows_repeated(place: Path) -> None:
