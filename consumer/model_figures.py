@@ -124,12 +124,12 @@ class ModelFigures(Figures):
 
     @property
     def word(self) -> Literal["better", "same", "worse", "unknown"]:
-        """Whether the model gets better with the purchase, beyond the interval of the gain."""
+        """Whether the model gets better with the purchase, beyond the interval of the gain as it is shown."""
         if self.gain is None:
             return "unknown"
-        if self.gain.low > 0.0:
+        if float(self._change(self.gain.low)) > 0.0:
             return "better"
-        return "worse" if self.gain.high < 0.0 else "same"
+        return "worse" if float(self._change(self.gain.high)) < 0.0 else "same"
 
     def beside(self, uniform: ModelFigures) -> ModelFigures:
         """These figures with those of as many points at random, which were judged as if they were bought."""

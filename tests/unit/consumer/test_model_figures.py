@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -52,6 +52,28 @@ def test_own_rows_bought_points_and_both_are_judged_on_test_rows() -> None:
     assert found.sentence().startswith("The model gets better: ")
     assert found.training_weights is not None
     assert found.training_weights.total > 0.0
+
+
+@pytest.mark.parametrize(
+    ("metric", "low", "high", "word"),
+    [
+        ("r2", 0.0004, 0.0004, "same"),
+        ("r2", -0.0004, -0.0004, "same"),
+        ("r2", 0.0006, 0.02, "better"),
+        ("r2", -0.02, -0.0006, "worse"),
+        ("accuracy", 0.0004, 0.02, "same"),
+        ("accuracy", 0.0006, 0.02, "better"),
+        ("accuracy", -0.02, -0.0004, "same"),
+    ],
+)
+def test_a_gain_that_is_nothing_in_the_digits_that_are_shown_is_none(
+    metric: Literal["accuracy", "r2"], low: float, high: float, word: str
+) -> None:
+    figure = Figure(0.9999, 0.99, 1.0)
+    gain = Figure((low + high) / 2.0, low, high)
+    found = ModelFigures(metric=metric, judged=60, own=figure, own_and_bought=figure, gain=gain)
+    assert found.word == word
+    assert ("not measurably better" in found.sentence()) == (word == "same")
 
 
 def test_the_order_in_which_classes_are_met_is_nothing_to_a_model() -> None:

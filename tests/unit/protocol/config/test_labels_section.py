@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from hushbid.protocol.config.labels import reading
 from hushbid.protocol.config.meaning import encoded_meaning
 from hushbid.protocol.config.session import SessionFile
-from hushbid.protocol.data import Dataset
+from hushbid.protocol.data import DataColumns, Dataset
+from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.session.session import open_session
 from tests.support.session_files import load
@@ -39,6 +42,17 @@ def test_all_of_it_is_in_the_digest_however_a_number_is_written() -> None:
     assert len({file.digest() for file in made}) == len(made)
     assert load(CLASSES | {"labels.similarity": 0.5}).digest() == made[0].digest()
     assert load({"labels.lower": 0, "labels.upper": 10}).digest() == made[4].digest()
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_rows_are_not_compared_by_the_label_that_a_model_learns(declared: bool) -> None:
+    schema = Schema.of([{"name": name, "kind": "number", "lower": 0, "upper": 1} for name in ("a", "b")])
+    columns = DataColumns(features=None if declared else ("a", "b"), label="c")
+    given = schema if declared else None
+    assert reading(columns, given, None, None, (0.0, 1.0)).label == "c"
+    with pytest.raises(ConfigError, match="Column 'b' is the label, and rows are compared by it") as caught:
+        reading(replace(columns, label="b"), given, None, None, (0.0, 1.0))
+    assert "Leave it out of the columns" in caught.value.advice
 
 
 @pytest.mark.parametrize(
