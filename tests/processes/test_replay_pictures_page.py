@@ -259,7 +259,7 @@ def test_a_crash_is_the_first_difference_and_is_gone_to(browser: webdriver.Chrom
     assert log(browser) == []
 
 
-@pytest.mark.parametrize(("width", "scheme"), VIEWS)
+@pytest.mark.parametrize(("width", "scheme"), [*VIEWS, (800, "light"), (1200, "light")])
 def test_pictures_are_readable(emulating: webdriver.Chrome, page: Path, width: int, scheme: str) -> None:
     emulate(emulating, width, prefers_color_scheme=scheme)
     show(emulating, page, "#round=4&message=8")
