@@ -148,15 +148,6 @@ def reading(
     Raises:
         ConfigError: The label is one of the columns that rows are compared by.
     """
-    rows = schema or columns.schema
-    compared = columns.features or () if rows is None else rows.names
-    if columns.label in compared:
-        raise ConfigError(
-            f"Column {columns.label!r} is the label, and rows are compared by it, too: a model would learn "
-            "the label from itself, and be always right.",
-            advice="Leave it out of the columns that rows are compared by, or name another label. [labels] "
-            "gives labels a part in the choice.",
-        )
     classes = () if labels is None else labels.classes
     words = tuple(each for each in classes if isinstance(each, str))
     read: LabelKind | None = None if kind == "any" or kind == "optional" else kind  # noqa: PLR1714 - mypy
@@ -168,7 +159,7 @@ def reading(
         allowed = Allowed(*bounds, code, rooms or {}, most)
     read_as = replace(
         columns,
-        schema=rows,
+        schema=schema or columns.schema,
         label_kind=read,
         label_words=words,
         identifier_kind=None if identifiers == "any" else identifiers,

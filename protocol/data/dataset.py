@@ -25,7 +25,7 @@ from hushbid.protocol.data.column import LabelKind
 from hushbid.protocol.data.dialect import Dialect
 from hushbid.protocol.data.names import listed
 from hushbid.protocol.data.schema import Schema
-from hushbid.protocol.errors import DataError
+from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.figures import Figures
 from hushbid.protocol.names import listed as first_names
 from hushbid.protocol.space.labels import LabelCode
@@ -177,6 +177,9 @@ class DataColumns:
     For ``.npz``, the names of arrays; None means "features", and "labels" and "identifiers" if present. For
     tables, the names of columns; None means all numeric columns except label and identifier, no label, and no
     identifier. A ``.npy`` file holds only features.
+
+    Raises:
+        ConfigError: The label is one of the features.
     """
 
     features: tuple[str, ...] | None = None
@@ -202,6 +205,15 @@ class DataColumns:
     """Whether all numbers of a CSV file are float64. Else a column is of whole numbers if all its cells are,
     and labels likewise, and the type of a point that is sold tells of those that are not.
     """
+
+    def __post_init__(self) -> None:
+        if self.label in (self.features or () if self.schema is None else self.schema.names):
+            raise ConfigError(
+                f"Column {self.label!r} is the label, and rows are compared by it, too: a model would learn "
+                "the label from itself, and be always right.",
+                advice="Leave it out of the columns that rows are compared by, or name another label. "
+                "[labels] gives labels a part in the choice.",
+            )
 
     @property
     def used(self) -> frozenset[str]:

@@ -435,8 +435,12 @@ def test_a_label_that_two_columns_are_named_is_refused(place: Path) -> None:
         (["encode", "schema.toml", "rows.parquet", "--output", "a.csv"], "is no .npz"),
         (["encode", "schema.toml", "rows.parquet", "--output", "a.npz", "--label", "no"], "no column 'no'"),
         (
+            ["encode", "schema.toml", "rows.parquet", "--output", "a.npz", "--label", "height"],
+            "column 'height' is missing",
+        ),
+        (
             ["encode", "schema.toml", "rows.parquet", "--output", "a.npz", "--label", "job"],
-            "column 'job' is missing",
+            "Column 'job' is the label, and rows are compared by it",
         ),
         (["encode", "schema.toml", "rows.parquet", "--output", "no/a.npz"], "cannot be written"),
         (["decode", "schema.toml", "rows.parquet", "--output", "a.csv"], "is not a delivery"),
