@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -21,7 +21,6 @@ __all__ = [
     "known_labels",
     "listed_labels",
     "no_classes",
-    "sorted_labels",
     "why_no_accuracy",
     "why_none_agree",
     "wilson_interval",
@@ -71,9 +70,12 @@ def accuracy(
         ConfigError: There is no such model, the seed is too large, or scikit-learn is missing.
         DataError: The model cannot be fitted to the points.
     """
-    learnt = [(row, label) for row, label in enumerate(listed_labels(train_labels)) if label is not None]
-    classes = {label: place for place, label in enumerate(sorted_labels(label for _, label in learnt))}
-    train_rows, train_classes = [row for row, _ in learnt], [classes[label] for _, label in learnt]
+    classes: dict[int | float | str, int] = {}
+    train_rows, train_classes = [], []
+    for row, label in enumerate(listed_labels(train_labels)):
+        if label is not None:
+            train_rows.append(row)
+            train_classes.append(classes.setdefault(label, len(classes)))
     judged = [(row, label) for row, label in enumerate(listed_labels(test_labels)) if label is not None]
     if len(classes) < 2 or not judged or no_classes([label for _, label in judged]):
         return None
@@ -84,11 +86,6 @@ def accuracy(
     predicted = learned.predicted(test_features[[row for row, _ in judged]])
     truth = [classes.get(label, -1) for _, label in judged]
     return float(np.mean(predicted == np.asarray(truth)))
-
-
-def sorted_labels(labels: Iterable[int | float | str]) -> list[int | float | str]:
-    """Different labels in the order of scikit-learn: numbers, then text."""
-    return sorted(set(labels), key=lambda label: (isinstance(label, str), label))
 
 
 def wilson_interval(share: float, count: int) -> tuple[float, float]:

@@ -21,7 +21,6 @@ from hushbid.consumer.downstream import (
     are_amounts,
     known_labels,
     listed_labels,
-    sorted_labels,
     why_none_agree,
     wilson_interval,
 )
@@ -367,7 +366,8 @@ class _Encoding:
 
     def ranks(self) -> npt.NDArray[np.int64]:
         """Of each class met so far, its place among the sorted labels (`Learner.ranks`)."""
-        place = {label: rank for rank, label in enumerate(sorted_labels(self.classes))}
+        classes = sorted(self.classes, key=lambda label: (isinstance(label, str), label))
+        place = {label: rank for rank, label in enumerate(classes)}
         return np.array([place[label] for label in self.classes], dtype=np.int64)
 
     def __call__(self, points: Points, labels: Labels) -> Labelled:
