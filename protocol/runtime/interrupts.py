@@ -29,6 +29,9 @@ _SELDOM: Final = (20_000, 50, 100)
 them, and messages and figures few cycles: at the default thresholds collecting takes a tenth of a run.
 """
 
+_WIDTHS: Final = ("COLUMNS", "LINES", "TERMINAL_WIDTH")
+"""Variables that say the size of the terminal, to Rich or to Typer."""
+
 _code: int | None = None
 """What the process is to end with, once that is known."""
 
@@ -77,6 +80,7 @@ def _run(main: Callable[[], NoReturn], *, party: bool) -> NoReturn:
         signal.signal(signal.SIGTERM, _stopped)
     _open_what_is_closed()
     _show_what_cannot_be_encoded()
+    _forget_widths_of_nothing()
     try:
         if party and os.environ.pop(LAUNCHED, ""):
             threading.Thread(target=_stop_with_launcher, daemon=True).start()
@@ -115,6 +119,13 @@ def _show_what_cannot_be_encoded() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def _forget_widths_of_nothing() -> None:
+    """Take a size of 0 as unset, as Python itself does: Rich would print into no column, which is nothing."""
+    for name in _WIDTHS:
+        if not os.environ.get(name, "1").strip("0"):
+            del os.environ[name]
 
 
 def _open_what_is_closed() -> None:

@@ -127,3 +127,25 @@ def test_a_shortage_before_a_verb_has_begun_is_json_where_that_is_asked_for() ->
     assert (error["kind"], error["exit_code"]) == ("Shortage", 6)
     assert "ulimit -n" in error["advice"]
     assert error["what"] in ended.stderr
+
+
+SIZES = ("COLUMNS", "LINES", "TERMINAL_WIDTH")
+
+
+PLAN = ["plan", "--owners", "5", "--points", "100", "--validation", "300", "--epsilon", "1"]
+
+
+@pytest.mark.parametrize("words", [["-h"], PLAN])
+def test_a_terminal_of_no_size_gets_the_whole_output(words: list[str]) -> None:
+    unset = {name: value for name, value in os.environ.items() if name not in SIZES}
+    told, *sized = (
+        subprocess.run(
+            [sys.executable, "-m", "hushbid", *words],
+            capture_output=True, text=True, timeout=240, check=False, env=unset | dict.fromkeys(names, "0"),
+        )
+        for names in ((), SIZES[:1], SIZES)
+    )  # fmt: skip
+    assert told.returncode == 0
+    assert len(told.stdout) > 500
+    for each in sized:
+        assert (each.returncode, each.stdout, each.stderr) == (told.returncode, told.stdout, told.stderr)
