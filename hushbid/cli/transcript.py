@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ from hushbid.protocol import ranges
 from hushbid.protocol.errors import ConfigError, ExitCode
 from hushbid.protocol.runtime.command import json_line, say, verb
 from hushbid.protocol.runtime.ranged import ranged
+from hushbid.protocol.runtime.standard_streams import is_unread
 from hushbid.transcripts.api import Transcript, verify_transcripts
 from hushbid.transcripts.shapes import Comparison, Shown
 from hushbid.transcripts.verification.shapes import Verified
@@ -50,7 +52,8 @@ def _show(
 
     choice = RecordSelection(None if rounds is None else _rounds(rounds), peer, kind)
     all_of_it = show(file, private=private, choice=choice, limit=limit)
-    shown = _noting_missing(all_of_it, private=private)
+    read = takewhile(lambda _: not is_unread(), all_of_it)
+    shown = _noting_missing(read, private=private)
     # As it is read: a transcript may be large, and damage at its end must not hide the rest.
     if as_json:
         return _as_lines(shown)

@@ -25,6 +25,7 @@ from hushbid.cli.progress import bought, left, rate, waiting
 from hushbid.protocol.errors import ConfigError, HushbidError
 from hushbid.protocol.printable import printable
 from hushbid.protocol.runtime.command import json_line, verb
+from hushbid.protocol.runtime.standard_streams import is_unread
 from hushbid.protocol.runtime.telemetry.status_file import Status, status_files
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def watched(places: Sequence[Path], *, as_json: bool) -> dict[str, Any]:
         while True:
             look = watcher.look(time.time())
             show(look)
-            if look.over:
+            if look.over or is_unread():
                 return look.as_json()
             time.sleep(WATCH_SECONDS)
 

@@ -87,9 +87,6 @@ def run_verb(
         fail(as_shortage(error), as_json=as_json)
     except KeyboardInterrupt as interrupt:
         end_interrupted(as_json=as_json, notes=getattr(interrupt, "__notes__", ()))
-    except BrokenPipeError:
-        _no_more_output()  # the reader has read enough, as `head` does
-        sys.exit(ExitCode.FAILED)
     except Exception as error:
         if isinstance(error, OSError) and _may_be_of_stdout(error) and _stdout_is_full():
             fail(_unwritten(error), as_json=False)
@@ -129,8 +126,6 @@ def _tell_result(
             told = printable_in({**values, **dict.fromkeys(sources)}) | written
             show(told if isinstance(result, Mapping) else result.from_json(told))
             sys.stdout.flush()
-    except BrokenPipeError:
-        raise
     except OSError as error:
         if error.filename is not None:  # of a file, not of stdout
             raise

@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Final, NoReturn
 
 from hushbid.protocol.printable import printable_lines, printable_source
+from hushbid.protocol.runtime.standard_streams import outlive_readers
 
 __all__ = ["INTERRUPTED", "LAUNCHED", "end_at_once", "end_interrupted", "print_error", "run_main"]
 
@@ -79,6 +80,7 @@ def _run(main: Callable[[], NoReturn], *, party: bool) -> NoReturn:
     if party:
         signal.signal(signal.SIGTERM, _stopped)
     _open_what_is_closed()
+    outlive_readers()
     _show_what_cannot_be_encoded()
     _forget_widths_of_nothing()
     try:
