@@ -38,7 +38,7 @@ def _report(result: ConsumerResult) -> ConsumerResult:
         write_report([result.transcript], page, evaluation=page.with_name(RESULT_FILE))
         keep_report(page)
     except HushbidError as error:
-        _say(f"No report was written: {error.what}")
+        _say(f"WARNING: no report was written: {error.what}")
         return result
     return replace(result, report=page)
 

@@ -14,6 +14,7 @@ from hushbid.cli.terminal import Terminal
 from hushbid.parties import AnywayOption, RehearsalOption
 from hushbid.protocol import platform, ranges
 from hushbid.protocol.runtime.command import JsonOption, by_option, option, say, takes, verb
+from hushbid.protocol.runtime.interrupts import SignalEnd
 from hushbid.protocol.runtime.ranged import ranged
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ def end_on_signals() -> None:
     """Let SIGTERM and SIGHUP unwind the stack, as Ctrl-C does, so that every party's process is ended."""
 
     def end(number: int, _frame: object) -> NoReturn:
-        raise SystemExit(128 + number)
+        raise SignalEnd(number)
 
     for number in platform.ENDING:
         signal.signal(number, end)

@@ -114,7 +114,7 @@ class Rehearsing:
         try:
             given = sets()
             found = self.measured(session, given)
-        except KeyboardInterrupt as interrupt:
+        except (KeyboardInterrupt, SystemExit) as interrupt:  # the latter by a signal
             interrupt.add_note(_NOTHING_CHARGED)  # reported along with the word that it was interrupted
             raise
         if found.refused:
@@ -245,8 +245,8 @@ def nothing_to_choose(session: Session, rows: Mapping[str, int]) -> str:
     if available is None:
         return ""
     return (
-        f"{offer(available, rows)} together, and {session.file.session.points:,} are to be bought: all are, "
-        "and nothing is chosen."
+        f"WARNING: {offer(available, rows)} together, and {session.file.session.points:,} are to be bought: "
+        "all are, and nothing is chosen."
     )
 
 

@@ -107,14 +107,15 @@ def run(
     """Run a cluster's session with a process per party, and compare it with baselines no party can compute.
 
     However this ends, no process is left. Anything a party would refuse is refused before anything is made.
+    The error of a run that began has the run's directory, its purchase and its charges as notes.
 
     Args:
         directory: Parent of the run's directory; None: as the cluster file says, else ``runs``.
         progress: Called about ten times a second from the first round on.
         follow: Called as often from enrolment on, and while the result is compared with other choices, with
             all that is known (`hushbid.protocol.machine.progress`).
-        say: Receives what failed parties wrote for people, the reason for a missing report, a notice of a
-            long comparison, and the run's directory, purchase and charges if the run does not end well.
+        say: Receives what failed parties wrote for people, the reason for a missing report, and a notice of
+            a long comparison.
         rehearsing: How the session is rehearsed, once, with the consumer's files.
         server: Forks the parties, if it is already started.
         replay: Whether to also write a page that replays the session.
@@ -169,15 +170,10 @@ def run(
         result = with_pages(result, reference, prepared.path, say, training if replay else None)
         _keep(result, prepared.path)
     except BaseException as error:
-        # Also when interrupted: the parties' records lie there.
-        lines = [f"The run's directory is {prepared.path}", *_bought_lines(prepared)]
-        lines += charged_lines(prepared)
-        if isinstance(error, KeyboardInterrupt):
-            for line in lines:
-                error.add_note(line)  # printed once, along with the word that it was interrupted
-        elif say is not None:
-            for line in lines:
-                say(line)
+        # Also when interrupted: the parties' records lie there. Whoever prints the error prints its notes.
+        place = f"The run's directory is {prepared.path}"
+        for line in (place, *_bought_lines(prepared), *charged_lines(prepared)):
+            error.add_note(line)
         raise
     return result
 

@@ -148,7 +148,7 @@ def _said(what: str, say: Callable[[str], object] | None) -> Iterator[None]:
     except Exception:
         reason = f"this is a bug in hushbid, please report it.\n{traceback.format_exc()}"
     if say is not None:
-        say(f"No {what} was written: {reason}")
+        say(f"WARNING: no {what} was written: {reason}")
 
 
 def _reported(result: RunResult, reference: Baselines, directory: Path) -> Path:

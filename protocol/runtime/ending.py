@@ -17,7 +17,7 @@ from hushbid.protocol import platform
 from hushbid.protocol.errors import ConfigError, ExitCode, HushbidError, Stopped
 from hushbid.protocol.finite import finite
 from hushbid.protocol.printable import printable, printable_in, printable_lines, printable_source
-from hushbid.protocol.runtime.interrupts import end_interrupted, print_error
+from hushbid.protocol.runtime.interrupts import SignalEnd, end_by_signal, end_interrupted, print_error
 from hushbid.protocol.runtime.telemetry.log_events import LogEvent
 from hushbid.protocol.runtime.telemetry.logs import LogFormat, LogLevel, log, logs_json, set_up_logging
 from hushbid.protocol.shortage import as_shortage, shortage_of
@@ -84,15 +84,20 @@ def run_verb(
         result = body()
         _tell_result(result, as_json=as_json, show=show, sources=sources)
     except HushbidError as error:
+        _tell_notes(error)
         fail(as_shortage(error), as_json=as_json)
+    except SignalEnd as end:
+        end_by_signal(end, as_json=as_json)
     except KeyboardInterrupt as interrupt:
         end_interrupted(as_json=as_json, notes=getattr(interrupt, "__notes__", ()))
     except Exception as error:
         if isinstance(error, OSError) and _may_be_of_stdout(error) and _stdout_is_full():
             fail(_unwritten(error), as_json=False)
         if (short := shortage_of(error)) is not None:
+            _tell_notes(error)
             fail(short, as_json=as_json)
         if isinstance(error, OSError) and error.filename is not None and error.errno in _OUT_OF_REACH:
+            _tell_notes(error)
             fail(_out_of_reach(error), as_json=as_json)
         if logs_json():
             log(
@@ -227,6 +232,13 @@ def fail(error: HushbidError, *, as_json: bool) -> NoReturn:
     if as_json:
         _print_error(type(error).__name__, error.what, error.advice, error.exit_code)
     sys.exit(error.exit_code)
+
+
+def _tell_notes(error: Exception) -> None:
+    """Print what was left behind, such as charges; `--quiet` hides no error's lines."""
+    if not logs_json():
+        for note in getattr(error, "__notes__", ()):
+            _write_to_stderr(note)
 
 
 def _tell(error: HushbidError) -> None:

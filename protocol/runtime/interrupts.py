@@ -18,7 +18,16 @@ from typing import Final, NoReturn
 from hushbid.protocol.printable import printable_lines, printable_source
 from hushbid.protocol.runtime.standard_streams import outlive_readers
 
-__all__ = ["INTERRUPTED", "LAUNCHED", "end_at_once", "end_interrupted", "print_error", "run_main"]
+__all__ = [
+    "INTERRUPTED",
+    "LAUNCHED",
+    "SignalEnd",
+    "end_at_once",
+    "end_by_signal",
+    "end_interrupted",
+    "print_error",
+    "run_main",
+]
 
 INTERRUPTED: Final = 130
 """The exit code that shells expect after Ctrl-C."""
@@ -35,6 +44,14 @@ _WIDTHS: Final = ("COLUMNS", "LINES", "TERMINAL_WIDTH")
 
 _code: int | None = None
 """What the process is to end with, once that is known."""
+
+
+class SignalEnd(SystemExit):
+    """A signal that unwinds the stack, as Ctrl-C does, with the exit code that shells expect of it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(128 + number)
+        self.name = signal.Signals(number).name
 
 
 @cache
@@ -159,6 +176,13 @@ def end_interrupted(*, as_json: bool, notes: Sequence[str] = ()) -> NoReturn:
     """
     _say_error("Interrupted", "\n".join(("Interrupted.", *notes)), INTERRUPTED, as_json=as_json)
     sys.exit(INTERRUPTED)
+
+
+def end_by_signal(end: SignalEnd, *, as_json: bool) -> NoReturn:
+    """End the process as `end_interrupted` does, with the notes and the exit code of a signal."""
+    what = "\n".join((f"Ended by {end.name}.", *getattr(end, "__notes__", ())))
+    _say_error("Stopped", what, int(end.code or 0), as_json=as_json)
+    raise end
 
 
 def _say_error(kind: str, what: str, code: int, *, as_json: bool) -> None:

@@ -74,10 +74,17 @@ class Watched(Ended):
     processes: dict[int, Seen]
 
 
-def start(cluster: Path, directory: Path, *settings: str, anew: bool = False, rehearsal: bool = False) -> Run:
+def start(
+    cluster: Path,
+    directory: Path,
+    *settings: str,
+    anew: bool = False,
+    rehearsal: bool = False,
+    quiet: bool = False,
+) -> Run:
     """``hushbid run``, forked with its parties (`ForkedProcess`); `anew`: each is a new Python."""
     arguments = ["run", str(cluster), "--directory", str(directory), "--json"]
-    arguments += [] if rehearsal else ["--no-rehearsal"]
+    arguments += ([] if rehearsal else ["--no-rehearsal"]) + (["--quiet"] if quiet else [])
     for setting in settings:
         arguments += ["--set", setting]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HUSHBID_")}
@@ -88,10 +95,8 @@ def start(cluster: Path, directory: Path, *settings: str, anew: bool = False, re
     for path in (out, err):
         path.touch()
     if not anew:
-        forked = ForkedProcess(
-            "hushbid", arguments, directory=ROOT, environment=environment, out=out, err=err
-        )
-        return Run(forked, said)
+        fork = ForkedProcess("hushbid", arguments, directory=ROOT, environment=environment, out=out, err=err)
+        return Run(fork, said)
     with out.open("wb") as to_out, err.open("wb") as to_err:
         command = [sys.executable, "-m", "hushbid", *arguments]
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=to_out, stderr=to_err)
@@ -492,8 +497,8 @@ Begun: TypeAlias = tuple[Run, dict[str, int]]
 
 
 @contextmanager
-def begun(cluster: Path, directory: Path, *settings: str) -> Iterator[Begun]:
-    run = start(cluster, directory, "run.durability=flush", *settings)
+def begun(cluster: Path, directory: Path, *settings: str, quiet: bool = False) -> Iterator[Begun]:
+    run = start(cluster, directory, "run.durability=flush", *settings, quiet=quiet)
     seen: dict[int, Seen] = {}
     deadline = time.monotonic() + PATIENCE
     transcript = directory / "files-1/parties/curator/state/curator.transcript"
@@ -511,7 +516,7 @@ def begun(cluster: Path, directory: Path, *settings: str) -> Iterator[Begun]:
 
 @pytest.fixture
 def long_run(tmp_path: Path) -> Iterator[Begun]:
-    with begun(of_two(tmp_path, points=LONG), tmp_path / "runs") as run:
+    with begun(of_two(tmp_path, points=LONG), tmp_path / "runs", quiet=True) as run:
         yield run
 
 
@@ -522,6 +527,7 @@ def test_a_curator_or_consumer_that_is_killed_ends_the_run_and_is_named(long_run
     ended = run.end()
     assert ended.code == 1, ended.err
     assert ended.json["error"]["what"] == f"{party}: its process was ended by SIGKILL."
+    assert all(f"\nCharged to {each}: no" in ended.err for each in ("north", "south", "consumer"))
     assert survivors(list(parties.values())) == []
 
 
@@ -564,7 +570,8 @@ def test_an_interrupted_run_leaves_no_process_and_whole_transcripts(
     run, parties = long_run
     run.process.send_signal(number)
     ended = run.end()
-    assert ended.code == code
+    assert (ended.code, ended.json["error"]["exit_code"]) == (code, code)
+    assert ("Interrupted." if number == signal.SIGINT else "Ended by SIGTERM.") in ended.err.splitlines()
     assert f"The run's directory is {tmp_path / 'runs' / 'files-1'}\n" in ended.err
     for party in ("north", "south", "consumer"):
         assert f"Charged to {party}: no guarantee" in ended.err

@@ -34,6 +34,7 @@ from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.errors import ConfigError, DataError, Hopeless
 from hushbid.protocol.figures import Figures
+from hushbid.protocol.runtime.interrupts import SignalEnd
 from hushbid.protocol.runtime.keys import new_keypair, write_secret
 from hushbid.protocol.session.session import open_session
 from hushbid.report.figures import figures_of
@@ -193,12 +194,15 @@ def test_a_refusal_for_weights_alone_says_so() -> None:
     assert "weights" not in what_is_wrong(session(1.0), curve(40, 1), both)[0]
 
 
-def test_interrupted_it_says_that_nothing_was_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("ending", [KeyboardInterrupt(), SignalEnd(15)])
+def test_interrupted_it_says_that_nothing_was_charged(
+    ending: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupted(*_given: object, **_named: object) -> None:
-        raise KeyboardInterrupt
+        raise ending
 
     monkeypatch.setattr("hushbid.plan.verdict.rehearse", interrupted)
-    with pytest.raises(KeyboardInterrupt) as ended:
+    with pytest.raises(type(ending)) as ended:
         verdict_on(1.0)
     assert ended.value.__notes__ == [
         "Nothing was charged, and nobody was connected to: the session was being rehearsed."
@@ -270,7 +274,8 @@ def test_that_everything_is_bought_is_said_before_anything_is_made(tmp_path: Pat
         begin(cluster, say=said.append, rehearsing=Rehearsing())
     [line] = said
     assert re.fullmatch(
-        r"The owners have \d+ points together, and 100,000 are to be bought: all are, and nothing is chosen.",
+        r"WARNING: The owners have \d+ points together, and 100,000 are to be bought: all are, and nothing "
+        r"is chosen.",
         line,
     )
     assert nothing_to_choose(session(1.0, points=60), {"north": 31, "south": 30}) == ""

@@ -188,7 +188,7 @@ def test_a_result_outlives_its_pages(
         result = with_replay(plain_result(), tmp_path, said.append)
     assert result == plain_result()
     assert len(said) == 1
-    assert said[0].startswith(f"No {page} was written: ")
+    assert said[0].startswith(f"WARNING: no {page} was written: ")
     assert ("no room" in said[0]) == isinstance(error, HushbidError)
     assert ("bug in hushbid" in said[0]) != isinstance(error, HushbidError)
 

@@ -6,6 +6,7 @@ import errno
 import json
 import logging
 import os
+import signal
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from typer.testing import CliRunner, Result
 
 from hushbid.protocol.errors import ConfigError, ExitCode, HushbidError, Stopped
 from hushbid.protocol.runtime.command import option, run_verb, takes, verb
+from hushbid.protocol.runtime.ending import set_quiet
+from hushbid.protocol.runtime.interrupts import SignalEnd
 from hushbid.protocol.runtime.telemetry.logs import LogFormat, set_up_logging
 
 Captured = pytest.CaptureFixture[str]
@@ -164,6 +167,30 @@ def test_an_interrupt_says_what_it_left(capsys: Captured) -> None:
     captured = capsys.readouterr()
     assert json.loads(captured.out)["error"]["what"] == "Interrupted.\nNothing was charged to north."
     assert captured.err == "Interrupted.\nNothing was charged to north.\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (SignalEnd(signal.SIGTERM), 143),
+        (ConfigError("No such key.", advice="Make one."), 4),
+        (OSError(errno.EMFILE, os.strerror(errno.EMFILE)), 6),
+        (OSError(errno.EACCES, os.strerror(errno.EACCES), "priv/in"), 4),
+        (KeyError("bug"), 5),
+    ],
+)
+def test_whatever_ends_a_verb_quiet_hides_not_what_it_left(
+    error: BaseException, code: int, capsys: Captured
+) -> None:
+    def ending() -> Mapping[str, Any]:
+        set_quiet(True)
+        error.add_note("Charged to north: ε = 2.")
+        raise error
+
+    assert ended(ending) == code
+    captured = capsys.readouterr()
+    assert "\nCharged to north: ε = 2.\n" in f"\n{captured.err}"
+    assert json.loads(captured.out)["error"]["exit_code"] == code
 
 
 def test_an_error_cannot_steer_the_terminal_nor_pass_for_another_line(capsys: Captured) -> None:
