@@ -16,6 +16,7 @@ from typing import Final
 from hushbid.protocol import platform
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.runtime.files.durable import in_place_of, is_there, write_new
+from hushbid.protocol.utf8_names import check_utf8
 
 __all__ = [
     "PUBLIC",
@@ -88,7 +89,11 @@ def check_directory_place(path: Path) -> None:
 
 
 def _check_reached(path: Path) -> None:
-    """Refuse a path that can be neither found nor made: its name is too long, or a folder is closed."""
+    """Refuse a path that can be neither found nor made: its name is too long, or a folder is closed.
+
+    And one that the files of a session cannot name.
+    """
+    check_utf8([os.path.realpath(path)])
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):

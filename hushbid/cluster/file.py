@@ -52,6 +52,7 @@ from hushbid.protocol.printable import printable
 from hushbid.protocol.privacy.acquisition import RULES
 from hushbid.protocol.privacy.noise import SimulatedNoise
 from hushbid.protocol.privacy.payment import Price
+from hushbid.protocol.utf8_names import resolved
 
 __all__ = [
     "CLUSTER_FILE",
@@ -559,7 +560,7 @@ def _resolved(file: ClusterFile, base: Path) -> ClusterFile:
     """The file with its relative paths made absolute, from its own directory."""
 
     def absolute(path: Path | None) -> Path | None:
-        return None if path is None else (base / path.expanduser()).resolve()
+        return None if path is None else resolved(base / path.expanduser())
 
     dataset, consumer = file.dataset, file.consumer
     changes: dict[str, Any] = {

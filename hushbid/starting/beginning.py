@@ -29,6 +29,7 @@ from hushbid.protocol.figures import Figures
 from hushbid.protocol.intervals import within
 from hushbid.protocol.names import CONSUMER, CURATOR, listed
 from hushbid.protocol.session.guarantee import weak_epsilon
+from hushbid.protocol.utf8_names import resolved
 from hushbid.starting.columns import Given, Proposed, given_bounds, given_categories, propose, read_table
 from hushbid.starting.commands import Command, quoted
 from hushbid.starting.options import InitOptions
@@ -189,8 +190,8 @@ def _session(options: InitOptions, place: Path) -> _Session:
     assert path is not None, "one of them is there"
     wanted, owners = read_table(path, given), _owners(options, given)
     dealt = not owners and options.where != "several"
-    test = None if options.test is None else _Party(read_table(options.test, given), options.test.resolve())
-    validation = _Party(wanted, path.resolve())
+    test = None if options.test is None else _Party(read_table(options.test, given), resolved(options.test))
+    validation = _Party(wanted, resolved(path))
     proposed = propose(_named([validation, *owners.values(), *([] if test is None else [test])]), given)
     if dealt:
         validation, dealt_test, owners = _deal(wanted, path, place)
@@ -226,7 +227,7 @@ def _owners(options: InitOptions, given: Given) -> dict[str, _Party]:
                 advice=f"Give one, --owner {name}=FILE; only with --for several is it on another machine.",
             )
         found[name] = (
-            _Party(read_table(Path(file), given), Path(file).resolve()) if equals else _Party(None, None)
+            _Party(read_table(Path(file), given), resolved(Path(file))) if equals else _Party(None, None)
         )
     return found
 

@@ -21,6 +21,7 @@ from hushbid.protocol.errors import DataError
 from hushbid.protocol.names import MODEL
 from hushbid.protocol.privacy.accounting import Budget
 from hushbid.protocol.privacy.payment import Price
+from hushbid.protocol.utf8_names import resolved
 
 __all__ = [
     "FILE_OF",
@@ -126,10 +127,13 @@ class _PartyFile(Section):
 
         Args:
             base: The directory of the file, from which relative paths start wherever the party does.
+
+        Raises:
+            ConfigError: One is not UTF-8.
         """
         paths = {name: value for name, value in self if isinstance(value, Path)}
         return self.model_copy(
-            update={name: (base / path.expanduser()).resolve() for name, path in paths.items()}
+            update={name: resolved(base / path.expanduser()) for name, path in paths.items()}
         )
 
     def with_options(self, **options: object) -> Self:
@@ -140,7 +144,7 @@ class _PartyFile(Section):
         given = {name: value for name, value in options.items() if value is not None}
         return self.model_copy(
             update={
-                name: value.expanduser().resolve() if isinstance(value, Path) else value
+                name: resolved(value.expanduser()) if isinstance(value, Path) else value
                 for name, value in given.items()
             }
         )

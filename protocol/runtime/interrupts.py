@@ -10,13 +10,15 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from types import FrameType
 from typing import Final, NoReturn
 
+from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.printable import printable_lines, printable_source
 from hushbid.protocol.runtime.standard_streams import outlive_readers
+from hushbid.protocol.utf8_names import check_utf8
 
 __all__ = [
     "INTERRUPTED",
@@ -41,6 +43,8 @@ them, and messages and figures few cycles: at the default thresholds collecting 
 
 _WIDTHS: Final = ("COLUMNS", "LINES", "TERMINAL_WIDTH")
 """Variables that say the size of the terminal, to Rich or to Typer."""
+
+_NO_WORK: Final = frozenset({"-h", "--help", "--version"})
 
 _code: int | None = None
 """What the process is to end with, once that is known."""
@@ -103,7 +107,12 @@ def _run(main: Callable[[], NoReturn], *, party: bool) -> NoReturn:
     try:
         if party and os.environ.pop(LAUNCHED, ""):
             threading.Thread(target=_stop_with_launcher, daemon=True).start()
+        check_utf8(_words())
         main()
+    except ConfigError as error:  # of the words: a verb ends with its own
+        from hushbid.protocol.runtime.ending import fail  # noqa: PLC0415 - it imports this module
+
+        fail(error, as_json="--json" in sys.argv[1:])
     except KeyboardInterrupt:
         end_interrupted(as_json="--json" in sys.argv[1:])
     except (ImportError, OSError, MemoryError, RuntimeError) as error:
@@ -138,6 +147,18 @@ def _show_what_cannot_be_encoded() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def _words() -> Iterator[str]:
+    """All that names files, before anything is done: arguments, variables, and the working directory."""
+    yield from sys.argv[1:]
+    yield from (value for name, value in os.environ.items() if name.startswith("HUSHBID_"))
+    if _NO_WORK.intersection(sys.argv):
+        return
+    try:
+        yield os.getcwd()
+    except OSError:  # it was removed, which whatever needs it reports
+        return
 
 
 def _forget_widths_of_nothing() -> None:
