@@ -274,6 +274,7 @@ WRITERS = {
     "lab/bench/scale_cell.py": {"stdout"},
     "protocol/runtime/ending.py": {"stdout", "stderr"},
     "protocol/runtime/interrupts.py": {"stdout", "stderr"},
+    "protocol/runtime/standard_streams.py": {"stdout"},
     "protocol/runtime/telemetry/logs.py": {"stderr"},
 }
 """The modules that write to a stream themselves, or make a console: by `printable`, or JSON."""
