@@ -565,9 +565,8 @@ class CuratorWalk:
         other_way = None if honest.candidate is not None else candidate_of(point)
         other_form = candidate_of(point) if bench.rule.sealed else sealed_candidate_of(point, bench.opened)
         large = sealed_candidate_of(point, bench.opened).model_copy(update={"box": bytes(WRONG)})
-        unasked = Offer.model_construct(
-            round=round_number, handle=fixed(WRONG), candidate=candidate_of(point)
-        )
+        offered = candidate_of(point)
+        unasked = Offer.model_construct(round=round_number, handle=fixed(WRONG), candidate=offered)
         attempts: list[Attempt] = [
             *self.hellos(owner),
             (CONSUMER, bench.target, {}),
