@@ -21,7 +21,7 @@ from hushbid.protocol.data.moments import moments_of
 from hushbid.protocol.data.names import is_index
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.data.table_faults import ColumnFault, refusal
-from hushbid.protocol.data.tables import CODE, typed_by_values
+from hushbid.protocol.data.tables import has_codes, typed_by_values
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.tables.drafting import MOST_CATEGORIES, kind_of_values
 from hushbid.tables.frames import ArrowTable, as_arrow
@@ -123,9 +123,8 @@ def _check_numbers(path: Path, cells: ArrowTable, typed: ArrowTable, given: Give
     faults = []
     for name in typed.column_names:
         column = typed.column(name)
-        if name in given.no_numbers or not pa.types.is_string(column.type):
-            continue
-        if pc.any(pc.match_substring_regex(cells.column(name), CODE)).as_py():
+        text = pa.types.is_string(column.type) and not has_codes(cells.column(name))
+        if name in given.no_numbers or not text:
             continue
         found = numbers_of(column, decimal=source.dialect.decimal or ".")
         large = int(np.count_nonzero(found.inexact))

@@ -32,11 +32,10 @@ from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.data.table_faults import Flags, check_present, refusal
 from hushbid.protocol.errors import DataError
 
-__all__ = ["CODE", "dataset_of", "read_csv", "read_parquet", "typed_by_values"]
+__all__ = ["dataset_of", "has_codes", "read_csv", "read_parquet", "typed_by_values"]
 
 _NUMBER: Final = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
-CODE: Final = r"^\s*[-+]?0\d"
-"""A number with a zero before it, as codes have."""
+_CODE: Final = r"^\s*[-+]?0\d"
 _NO_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 """The folder of rows without a value."""
 _WORD: Final = ", counted from 0, is not a number)"
@@ -77,19 +76,23 @@ def typed_by_values(table: Table, *, codes: bool = False) -> Table:
     """A table of cells with the types that all cells of a column have; any other table as it is.
 
     Args:
-        codes: Whether columns stay text in which a number has a zero before it, as codes have.
+        codes: Whether columns stay text that have codes (`has_codes`).
     """
     source = source_of(table)
     if source is None:
         return table
     typed = []
     for cells in table.columns:
-        text = codes and pa.types.is_string(cells.type)
-        if text and pc.any(pc.match_substring_regex(cells, CODE)).as_py():
+        if codes and has_codes(cells):
             typed.append(without_words(cells, GAP_WORDS))
         else:
             typed.append(by_values(cells, decimal=source.dialect.decimal or "."))
     return pa.Table.from_arrays(typed, names=table.column_names)
+
+
+def has_codes(cells: Column) -> bool:
+    """Whether a number in text has a zero before it, as codes have."""
+    return pa.types.is_string(cells.type) and bool(pc.any(pc.match_substring_regex(cells, _CODE)).as_py())
 
 
 def read_parquet(path: Path, columns: DataColumns) -> Table:

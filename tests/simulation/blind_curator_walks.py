@@ -29,10 +29,10 @@ from hushbid.protocol.wire.unlinked import (
     Picks,
     RoundOpening,
 )
-from tests.simulation.committing import commitment_of
-from tests.simulation.harness import FAREWELL, FORGED, farewell_of, session_file
+from tests.simulation.breaches import WRONG, Attempt, hellos, out_of_turn
+from tests.simulation.harness import FAREWELL, farewell_of, session_file
 from tests.simulation.snapshots import snapshot
-from tests.simulation.walks import WRONG, Attempt, CuratorWalk, Edge, Walk
+from tests.simulation.walks import CuratorWalk, Edge, Walk
 from tests.support.blind_parties import BlindBench, account_of, masked, signed_bid
 
 __all__ = ["blind_curator_walk", "unlinked_curator_walk"]
@@ -202,7 +202,7 @@ class BlindCuratorWalk(CuratorWalk):
         number = bench.machine.round + 1
         wrong = honest.model_copy(update={"round": WRONG})
         attempts: list[Attempt] = [
-            *self.hellos(owner),
+            *hellos(bench, owner),
             (CONSUMER, bench.maps, {}),
             (CONSUMER, bench.maps, {"sequence": 0}),
             (CONSUMER, lambda: Maps(maps=bytes(WRONG)), {}),
@@ -213,13 +213,7 @@ class BlindCuratorWalk(CuratorWalk):
             (CONSUMER, lambda: account_of(bench, void=np.full(len(account.void), WRONG)), {}),
             (owner, lambda: account, {}),
             (owner, bench.maps, {}),
-            (owner, Ready, {"sequence": 0}),
-            (owner, lambda: FAREWELL, {}),
-            (owner, lambda: commitment_of(bench, owner), {}),
-            (owner, lambda: commitment_of(bench, owner, signature=FORGED), {}),
-            (owner, lambda: honest, {"sequence": 0}),
-            (owner, lambda: honest, {"sequence": bench.sent.get(owner, 0) + 2}),
-            (owner, lambda: honest, {"acknowledged": WRONG}),
+            *out_of_turn(bench, owner, honest),
             (owner, lambda: honest.model_copy(update={"boxes": honest.boxes[:-1]}), {}),
             (owner, lambda: honest.model_copy(update={"scores": honest.scores[MASK_BYTES:]}), {}),
             (owner, lambda: honest.model_copy(update={"scores": bytes(len(honest.scores))}), {}),

@@ -44,9 +44,10 @@ from hushbid.protocol.wire.messages import (
     fixed,
 )
 from hushbid.protocol.wire.unlinked import PLACE_BYTES, Choice, Chosen, Picked, PickedBox
+from tests.simulation.breaches import WRONG
 from tests.simulation.harness import DIMENSION, candidate_of, names, session_file, weights_of
 from tests.simulation.participant_walks import ConsumerWalk, OwnerWalk
-from tests.simulation.walks import CORNERS, EXACT, MAP_BOX, WRONG, Edge, Purse, Walk, private
+from tests.simulation.walks import CORNERS, EXACT, MAP_BOX, Edge, Purse, Walk, private
 
 __all__ = ["blind_consumer_walk", "blind_owner_walk", "unlinked_consumer_walk"]
 

@@ -63,6 +63,7 @@ from hushbid.protocol.wire.messages import (
     Welcome,
     fixed,
 )
+from tests.simulation.breaches import WRONG
 from tests.simulation.committing import commitment_to
 from tests.simulation.harness import (
     DIMENSION,
@@ -74,7 +75,7 @@ from tests.simulation.harness import (
     session_file,
     weights_of,
 )
-from tests.simulation.walks import CORNERS, EXACT, LIKELY, MAP_BOX, WRONG, Edge, Purse, Walk, private
+from tests.simulation.walks import CORNERS, EXACT, LIKELY, MAP_BOX, Edge, Purse, Walk, private
 
 __all__ = ["consumer_walk", "owner_walk"]
 

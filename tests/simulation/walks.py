@@ -36,7 +36,6 @@ from hushbid.protocol.privacy.acquisition.tender import Tender
 from hushbid.protocol.privacy.releases import Neighbours
 from hushbid.protocol.wire.blind import SealedBroadcast
 from hushbid.protocol.wire.messages import (
-    COMMITTED_VERSION,
     Ask,
     Batch,
     Bid,
@@ -52,6 +51,7 @@ from hushbid.protocol.wire.messages import (
     SecretMap,
     fixed,
 )
+from tests.simulation.breaches import WRONG, Attempt, hellos, out_of_turn
 from tests.simulation.committing import commitment_of
 from tests.simulation.harness import (
     DIMENSION,
@@ -76,8 +76,6 @@ __all__ = [
     "EXACT",
     "LIKELY",
     "MAP_BOX",
-    "WRONG",
-    "Attempt",
     "CuratorWalk",
     "Edge",
     "Purse",
@@ -88,15 +86,11 @@ __all__ = [
 ]
 
 Edge = tuple[str, str, str]
-Attempt = tuple[str, Callable[[], Message], dict[str, int]]
-"""Who says what, and how the frame differs from the next one that is due."""
 _THAT_ASK = ("published", "winner-only")
 """Rules that ask, for few owners."""
 _THAT_DO_NOT = ("ask-all", "sealed")
 CORNERS = corners()
 _COMPUTED = ("noise-drawn", "weights-computed", "candidates-checked")
-WRONG = 77
-"""A number that nothing has here: round, part, handle."""
 EXACT: dict[str, Any] = {"mechanism": "exact"}
 LIKELY = 0.5
 """How often a life that looks for rows of the table tries to take one."""
@@ -540,20 +534,6 @@ class CuratorWalk:
         peer, make, changes = attempts[int(self.rng.integers(len(attempts)))]
         self.say(peer, make(), **changes)
 
-    def hellos(self, owner: str) -> list[Attempt]:
-        """Hellos that are to be refused, and farewells that come before the end."""
-        bench = self.bench
-        return [
-            (owner, lambda: bench.hello(owner, versions=(COMMITTED_VERSION + 1,)), {}),
-            (owner, lambda: bench.hello(owner, session=bytes(32)), {}),
-            (owner, lambda: bench.hello(owner, name="somebody"), {}),
-            (owner, lambda: bench.hello(owner, role="consumer"), {}),
-            (owner, lambda: bench.hello(owner, sent=0, received=WRONG), {}),
-            (owner, lambda: bench.hello(owner), {"sequence": bench.sent.get(owner, 0) + 1}),
-            ("nobody", lambda: bench.hello("nobody"), {}),
-            ("nobody", lambda: FAREWELL, {}),
-        ]
-
     def breaches(self, owner: str) -> tuple[list[Attempt], Callable[[], Message]]:
         """What is to be refused, and a bid of an owner's for a round that there is not."""
         bench = self.bench
@@ -568,7 +548,7 @@ class CuratorWalk:
         offered = candidate_of(point)
         unasked = Offer.model_construct(round=round_number, handle=fixed(WRONG), candidate=offered)
         attempts: list[Attempt] = [
-            *self.hellos(owner),
+            *hellos(bench, owner),
             (CONSUMER, bench.target, {}),
             (CONSUMER, bench.target, {"sequence": 0}),
             (CONSUMER, lambda: bench.target(embedding=np.zeros(DIMENSION + 2)), {}),
@@ -577,13 +557,7 @@ class CuratorWalk:
             (CONSUMER, lambda: Receipt(part=WRONG, disputed=b""), {}),
             (CONSUMER, lambda: FAREWELL, {}),
             (CONSUMER, Ready, {}),
-            (owner, Ready, {"sequence": 0}),
-            (owner, lambda: FAREWELL, {}),
-            (owner, lambda: commitment_of(bench, owner), {}),
-            (owner, lambda: commitment_of(bench, owner, signature=FORGED), {}),
-            (owner, lambda: honest, {"sequence": 0}),
-            (owner, lambda: honest, {"sequence": bench.sent.get(owner, 0) + 2}),
-            (owner, lambda: honest, {"acknowledged": WRONG}),
+            *out_of_turn(bench, owner, honest),
             (owner, lambda: honest.model_copy(update={"round": WRONG}), {}),
             (owner, lambda: honest.model_copy(update={"handle": fixed(-1)}), {}),
             (owner, lambda: honest.model_copy(update={"candidate": other_way}), {}),

@@ -60,6 +60,10 @@ class Observations:
     def part(self, start: int, stop: int) -> Observations:
         return Observations(self.values[start:stop], self.shapes[start:stop])
 
+    def columns(self, places: npt.NDArray[np.intp]) -> Floats:
+        """Some of all (round, reading) values, shape (runs, places)."""
+        return self.values.reshape(len(self), -1)[:, places]
+
     def at(self, places: npt.NDArray[np.intp]) -> Observations:
         return Observations(self.values[places], self.shapes[places])
 
@@ -172,7 +176,7 @@ def _fitted(fitter: Fitter, columns: int, first: Observations, second: Observati
 
 def _linear(columns: npt.NDArray[np.intp], weights: Floats) -> Statistic:
     """The weighted sum of some of all (round, reading) values."""
-    return lambda evidence: evidence.values.reshape(len(evidence), -1)[:, columns] @ weights
+    return lambda evidence: evidence.columns(columns) @ weights
 
 
 def _beyond(columns: npt.NDArray[np.intp], first: Floats, second: Floats) -> Statistic | None:
@@ -189,7 +193,7 @@ def _beyond(columns: npt.NDArray[np.intp], first: Floats, second: Floats) -> Sta
     spread = first.std(axis=0) + _RIDGE * np.ptp(np.concatenate([first, second]), axis=0)
 
     def beyond(evidence: Observations) -> Floats:
-        values = evidence.values.reshape(len(evidence), -1)[:, columns]
+        values = evidence.columns(columns)
         return np.asarray(((values * sign - bound) / spread)[:, bounded].max(axis=1))
 
     return beyond
@@ -212,22 +216,18 @@ def _shape_ratio(
     return ratio
 
 
-def _columns(evidence: Observations, columns: npt.NDArray[np.intp]) -> Floats:
-    return evidence.values.reshape(len(evidence), -1)[:, columns]
-
-
 def _discriminant(columns: npt.NDArray[np.intp], first: Observations, second: Observations) -> Statistic:
     """Fisher's discriminant: the log-likelihood ratio of two normal distributions with equal covariance.
 
     A direction without noise in which the two differ outweighs all others.
     """
-    one, other = _columns(first, columns), _columns(second, columns)
+    one, other = first.columns(columns), second.columns(columns)
     apart = other.mean(axis=0) - one.mean(axis=0)
     middle = (other.mean(axis=0) + one.mean(axis=0)) / 2.0
     spread = (np.cov(one, rowvar=False) + np.cov(other, rowvar=False)) / 2.0
     spread += np.eye(len(apart)) * _RIDGE * float(np.mean(np.diag(spread) + apart**2))
     weights = np.linalg.solve(spread, apart)
-    return lambda evidence: (_columns(evidence, columns) - middle) @ weights
+    return lambda evidence: (evidence.columns(columns) - middle) @ weights
 
 
 def _shrunk_discriminant(first: Floats, second: Floats) -> tuple[Floats, float]:
