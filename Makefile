@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 COMPILED := build/.tests-compiled
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTEST := $(BIN)/python -m pytest --hypothesis-profile=ci
-# Four test files at a time, in their order: those that take minutes come before those that take seconds. Two cores
+# Four test files at a time, in the order that tests/conftest.py deals them: what waits among what computes. Two cores
 # are busy then, as tests of processes and containers mostly wait. Benchmarks stay alone.
 TOGETHER := --numprocesses 4 --dist loadfile --no-loadscope-reorder
 

@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -23,6 +23,12 @@ ROOT = Path(__file__).resolve().parent.parent
 SHARED_DATA = ROOT.parent / "shared" / "data"
 SLOW_TIMEOUT = 1800
 """Seconds for a slow test that sets no time-out of its own."""
+
+_WAITING = tuple(f"tests/{place}/" for place in ("processes", "containers", "hosts", "installed", "blackbox"))
+"""Where tests mostly wait for processes, containers and installers, in their turn."""
+_BEGUN = 2 / 3
+"""The part of all files with which the last of these begins: none is still waited for at the end."""
+LONGEST = "tests/containers/test_troubled.py"
 
 # Deadlines are off in all: a test on a busy machine may be slow without being wrong. `make test` looks at a
 # quarter of the examples of a property; all of them come round with the slow tests.
@@ -165,7 +171,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         (left_out if elsewhere else kept).append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = kept
+    files: dict[str, list[pytest.Item]] = {}
+    for item in kept:
+        files.setdefault(item.nodeid.split("::")[0], []).append(item)
+    items[:] = [item for file in deal_out(list(files)) for item in files[file]]
+
+
+def deal_out(files: Sequence[str]) -> list[str]:
+    """Deal the files whose tests wait among those that compute, so that all cores are busy all the time.
+
+    The longest comes first, and builds the image for the other files of containers, which come late enough.
+    """
+    waiting = sorted((file for file in files if file.startswith(_WAITING)), key=_turn)
+    computing = [file for file in files if not file.startswith(_WAITING)]
+    places = {file: place / len(computing) for place, file in enumerate(computing)}
+    places |= {file: _BEGUN * place / len(waiting) for place, file in enumerate(waiting)}
+    return sorted(places, key=lambda file: (places[file], file in computing))
+
+
+def _turn(file: str) -> tuple[bool, int]:
+    return file != LONGEST, next(turn for turn, kind in enumerate(_WAITING) if file.startswith(kind))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,8 +1,9 @@
-"""`--share I/N`: every slow test runs in exactly one of N shares, and the others in each."""
+"""Which tests run in which order, and by `--share I/N` every slow test in exactly one of N shares."""
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import re
 import shutil
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, parse_share, shares_of
+from tests.conftest import LONGEST, ROOT, deal_out, parse_share, shares_of
 
 SLOW, QUICK, SHARES = 20, 3, 3
 SUITE = f"""
@@ -97,3 +98,25 @@ def test_to_refuse_a_share_is_a_usage_error(suite: Path) -> None:
     result = run_pytest(suite, "--share=3/3")
     assert result.returncode == pytest.ExitCode.USAGE_ERROR
     assert "I/N" in result.stderr
+
+
+@pytest.mark.parametrize("computing", [0, 3, 60])
+@pytest.mark.parametrize("waiting", [0, 1, 20])
+def test_what_waits_is_begun_early_and_among_what_computes(waiting: int, computing: int) -> None:
+    computes = [f"tests/unit/test_{number}.py" for number in range(computing)]
+    waits = [f"tests/processes/test_{number:02}.py" for number in range(waiting)]
+    files = ["tests/containers/test_black_box.py", LONGEST, *waits, *computes]
+    found = deal_out(files)
+    assert sorted(found) == sorted(files)
+    assert found[0] == LONGEST
+    assert [file for file in found if file in computes] == computes
+    assert [file for file in found if file in waits] == waits
+    assert found.index("tests/containers/test_black_box.py") > max(map(found.index, waits), default=0)
+    if waiting == 20 and computing == 60:
+        places = [place for place, file in enumerate(found) if file not in computes]
+        assert places[-1] < 0.8 * len(found)
+        assert max(later - earlier for earlier, later in itertools.pairwise(places)) <= 4
+
+
+def test_any_selection_of_files_keeps_its_order_if_all_compute() -> None:
+    assert deal_out(files := ["tests/unit/test_b.py", "tests/docs/test_a.py"]) == files
