@@ -24,11 +24,14 @@ SHARED_DATA = ROOT.parent / "shared" / "data"
 SLOW_TIMEOUT = 1800
 """Seconds for a slow test that sets no time-out of its own."""
 
-_WAITING = tuple(f"tests/{place}/" for place in ("processes", "containers", "hosts", "installed", "blackbox"))
+LONGEST = "tests/containers/test_troubled.py"
+_WAITING = (
+    LONGEST,
+    *(f"tests/{each}/" for each in ("processes", "containers", "hosts", "installed", "blackbox")),
+)
 """Where tests mostly wait for processes, containers and installers, in their turn."""
 _BEGUN = 2 / 3
 """The part of all files with which the last of these begins: none is still waited for at the end."""
-LONGEST = "tests/containers/test_troubled.py"
 
 # Deadlines are off in all: a test on a busy machine may be slow without being wrong. `make test` looks at a
 # quarter of the examples of a property; all of them come round with the slow tests.
@@ -184,13 +187,14 @@ def deal_out(files: Sequence[str]) -> list[str]:
     """
     waiting = sorted((file for file in files if file.startswith(_WAITING)), key=_turn)
     computing = [file for file in files if not file.startswith(_WAITING)]
-    places = {file: place / len(computing) for place, file in enumerate(computing)}
-    places |= {file: _BEGUN * place / len(waiting) for place, file in enumerate(waiting)}
-    return sorted(places, key=lambda file: (places[file], file in computing))
+    # At equal places what waits comes first: the order is stable.
+    places = {file: _BEGUN * place / len(waiting) for place, file in enumerate(waiting)}
+    places |= {file: place / len(computing) for place, file in enumerate(computing)}
+    return sorted(places, key=places.__getitem__)
 
 
-def _turn(file: str) -> tuple[bool, int]:
-    return file != LONGEST, next(turn for turn, kind in enumerate(_WAITING) if file.startswith(kind))
+def _turn(file: str) -> int:
+    return next(turn for turn, kind in enumerate(_WAITING) if file.startswith(kind))
 
 
 @pytest.hookimpl(wrapper=True)
