@@ -9,9 +9,9 @@ STAMP := $(VENV)/.installed
 COMPILED := build/.tests-compiled
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTEST := $(BIN)/python -m pytest --hypothesis-profile=ci
-# Four test files at a time, in the order that tests/conftest.py deals them: what waits among what computes. Two cores
+# Five test files at a time, in the order that tests/conftest.py deals them: what waits among what computes. Two cores
 # are busy then, as tests of processes and containers mostly wait. Benchmarks stay alone.
-TOGETHER := --numprocesses 4 --dist loadfile --no-loadscope-reorder
+TOGETHER := --numprocesses 5 --dist loadfile --no-loadscope-reorder
 
 # Of an environment that has it set, every process of the tests, and there are thousands, would compile all modules.
 unexport PYTHONDONTWRITEBYTECODE

@@ -32,6 +32,8 @@ _WAITING = (
 """Where tests mostly wait for processes, containers and installers, in their turn."""
 _BEGUN = 2 / 3
 """The part of all files with which the last of these begins: none is still waited for at the end."""
+_APART = 3
+"""Files of like names wait alike, as those of lost parties do: every third comes, then those after them."""
 
 # Deadlines are off in all: a test on a busy machine may be slow without being wrong. `make test` looks at a
 # quarter of the examples of a property; all of them come round with the slow tests.
@@ -185,7 +187,7 @@ def deal_out(files: Sequence[str]) -> list[str]:
 
     The longest comes first, and builds the image for the other files of containers, which come late enough.
     """
-    waiting = sorted((file for file in files if file.startswith(_WAITING)), key=_turn)
+    waiting = [file for kind in _WAITING for file in _apart([each for each in files if _kind(each) == kind])]
     computing = [file for file in files if not file.startswith(_WAITING)]
     # At equal places what waits comes first: the order is stable.
     places = {file: _BEGUN * place / len(waiting) for place, file in enumerate(waiting)}
@@ -193,8 +195,12 @@ def deal_out(files: Sequence[str]) -> list[str]:
     return sorted(places, key=places.__getitem__)
 
 
-def _turn(file: str) -> int:
-    return next(turn for turn, kind in enumerate(_WAITING) if file.startswith(kind))
+def _kind(file: str) -> str | None:
+    return next((kind for kind in _WAITING if file.startswith(kind)), None)
+
+
+def _apart(files: Sequence[str]) -> list[str]:
+    return [file for first in range(_APART) for file in files[first::_APART]]
 
 
 @pytest.hookimpl(wrapper=True)

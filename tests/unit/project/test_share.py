@@ -110,7 +110,7 @@ def test_what_waits_is_begun_early_and_among_what_computes(waiting: int, computi
     assert sorted(found) == sorted(files)
     assert found[0] == LONGEST
     assert [file for file in found if file in computes] == computes
-    assert [file for file in found if file in waits] == waits
+    assert [file for file in found if file in waits] == [*waits[::3], *waits[1::3], *waits[2::3]]
     assert found.index("tests/containers/test_black_box.py") > max(map(found.index, waits), default=0)
     if waiting == 20 and computing == 60:
         places = [place for place, file in enumerate(found) if file not in computes]
