@@ -4,32 +4,47 @@ from __future__ import annotations
 
 import io
 import sys
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
 
 __all__ = ["is_unread", "outlive_readers"]
 
 
-class _Output(io.FileIO):
+class _Output(io.TextIOWrapper):
     """A standard stream that drops what nobody can read.
 
+    Errors are caught here and not by a raw stream's `write`: an interrupt that came while that returned would
+    look like a failed write, and what was written would be written again.
+
     Args:
+        stream: The standard stream that this one replaces.
         dropped: The errors of a write that drop it; others are raised.
     """
 
-    def __init__(self, descriptor: int, dropped: type[OSError]) -> None:
-        super().__init__(descriptor, "w", closefd=False)
+    def __init__(self, stream: io.TextIOWrapper, dropped: type[OSError]) -> None:
+        raw = io.FileIO(stream.fileno(), "w", closefd=False)
+        buffered = isinstance(stream.buffer, io.BufferedWriter)
+        super().__init__(
+            io.BufferedWriter(raw) if buffered else raw,  # as `python -u` has it
+            encoding=stream.encoding,
+            errors=stream.errors,
+            newline="\n",
+            line_buffering=stream.line_buffering,
+            write_through=stream.write_through,
+        )
         self.unread = False
         self._dropped = dropped
 
-    def write(self, data: ReadableBuffer, /) -> int:
+    def write(self, text: str, /) -> int:
         try:
-            return super().write(data)
+            return super().write(text)
         except self._dropped:
             self.unread = True
-            return memoryview(data).nbytes
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except self._dropped:
+            self.unread = True
 
 
 def outlive_readers() -> None:
@@ -40,28 +55,12 @@ def outlive_readers() -> None:
     """
     for name, dropped in (("stdout", BrokenPipeError), ("stderr", OSError)):
         stream = getattr(sys, name)
-        if not isinstance(stream, io.TextIOWrapper) or isinstance(_raw(stream), _Output):
-            continue
-        raw = _Output(stream.fileno(), dropped)
-        buffered = isinstance(stream.buffer, io.BufferedWriter)
-        new = io.TextIOWrapper(
-            io.BufferedWriter(raw) if buffered else raw,  # as `python -u` has it
-            encoding=stream.encoding,
-            errors=stream.errors,
-            newline="\n",
-            line_buffering=stream.line_buffering,
-            write_through=stream.write_through,
-        )
-        setattr(sys, name, new)
-        setattr(sys, f"__{name}__", new)
+        if isinstance(stream, io.TextIOWrapper) and not isinstance(stream, _Output):
+            new = _Output(stream, dropped)
+            setattr(sys, name, new)
+            setattr(sys, f"__{name}__", new)
 
 
 def is_unread() -> bool:
     """Whether stdout's reader was found gone: what goes on printing need not go on."""
-    raw = _raw(sys.stdout)
-    return isinstance(raw, _Output) and raw.unread
-
-
-def _raw(stream: object) -> object:
-    buffer = getattr(stream, "buffer", None)
-    return getattr(buffer, "raw", buffer)
+    return isinstance(sys.stdout, _Output) and sys.stdout.unread

@@ -33,6 +33,33 @@ run_main(lambda: run_verb(
 ))
 """
 
+INTERRUPTED = """
+import fcntl
+import os
+import signal
+import sys
+from hushbid.protocol.runtime.standard_streams import outlive_readers
+
+def interrupt(number, frame):
+    raise KeyboardInterrupt
+
+reading, writing = os.pipe()
+os.dup2(writing, 1)
+outlive_readers()
+signal.signal(signal.SIGIO, interrupt)
+fcntl.fcntl(reading, fcntl.F_SETOWN, os.getpid())
+fcntl.fcntl(reading, fcntl.F_SETFL, os.O_ASYNC)
+try:
+    sys.stdout.write("a line\\n")
+    sys.stdout.flush()
+    raise SystemExit("the signal did not come")
+except KeyboardInterrupt:
+    signal.signal(signal.SIGIO, signal.SIG_IGN)
+print("over", flush=True)
+assert os.read(reading, 100) == b"a line\\nover\\n"
+"""
+"""It has a signal come with what it writes, before the write has returned."""
+
 
 def ended(words: Sequence[object], gone: Sequence[str], unbuffered: str = "") -> int:
     """The exit code of Python with these arguments; these of its streams have lost their reader."""
@@ -65,6 +92,15 @@ def test_a_stderr_that_is_full_ends_no_work_and_a_stdout_does(tmp_path: Path) ->
             words = [sys.executable, "-c", VERB, str(tmp_path / stream)]
             assert subprocess.run(words, timeout=240, check=False, **lost).returncode == code
         assert (tmp_path / stream).exists() == done
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_line_that_is_interrupted_while_it_is_written_is_written_once(unbuffered: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=240, check=False,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("gone", GONE)
