@@ -3,15 +3,17 @@
 # if `make wheelhouse` has filled it, and from the network otherwise.
 
 FROM python:3.11-slim-bookworm AS wheels
-# `wheelhouse*` may match nothing, and then two files are copied.
-COPY pyproject.toml hushbid/requirements.lock wheelhouse* /wheelhouse/
+# `wheelhouse*` may match nothing, and then three files are copied.
+COPY pyproject.toml hushbid/requirements.lock containers/root.py wheelhouse* /wheelhouse/
 RUN set -eu; cd /wheelhouse; \
     printf '[global]\nconstraint = /wheelhouse/requirements.lock\ndisable-pip-version-check = true\n' >/etc/pip.conf; \
     if ls ./*.whl >/dev/null 2>&1; then printf 'no-index = true\nfind-links = /wheelhouse\n' >>/etc/pip.conf; fi; \
     python3.11 -m venv --without-pip /opt/hushbid
 
 # What it takes to run, as every party and the setup, at the versions of the lock, and no more: a fifth of all files are
-# packages' own tests. Byte code is compiled here, since containers cannot write it.
+# packages' own tests. Byte code is compiled here, since containers cannot write it. /image gets what of this stage's
+# distribution the interpreter and the packages load. One command for all, as an engine may search a whole stage for
+# what each has changed.
 FROM wheels AS packages
 RUN set -eu; cd /wheelhouse; \
     python3.11 -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
@@ -19,12 +21,8 @@ print(*project["dependencies"], *project["optional-dependencies"]["operator"], s
     python3.11 -m pip --python /opt/hushbid/bin/python \
         install --quiet --no-cache-dir --no-compile --requirement runtime.txt; \
     find /opt/hushbid/lib -type d -name tests -prune -exec rm -r {} +; \
-    python3.11 -m compileall -q -j 0 /opt/hushbid/lib
-
-# What of this stage's distribution the interpreter and the packages load.
-FROM packages AS root
-COPY containers/root.py /root.py
-RUN python3.11 /root.py /image /opt/hushbid/lib
+    python3.11 root.py /image /opt/hushbid/lib; \
+    python3.11 -m compileall -q -j 0 /opt/hushbid/lib /image
 
 # The project by itself: a change of it installs no package anew.
 FROM wheels AS project
@@ -50,7 +48,7 @@ ENV PATH=/opt/hushbid/bin HOME=/tmp PYTHONUNBUFFERED=1 \
     HUSHBID_SESSION=/party/session/session.toml HUSHBID_CONFIG=/party/data/party.toml HUSHBID_STATE=/party/state
 USER 10001:10001
 ENTRYPOINT ["hushbid"]
-COPY --from=root /image /
+COPY --from=packages /image /
 COPY --from=project --chown=10001:10001 /volumes /
 COPY containers/restarting.py /opt/hushbid/restarting.py
 COPY --from=packages /opt/hushbid /opt/hushbid
