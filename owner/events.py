@@ -108,7 +108,9 @@ class Scored(Event):
     handed: Candidate | SealedCandidate | Candidates | SealedCandidates
     """One point where a round buys one, otherwise the whole padded batch."""
     ephemeral: bytes
-    """The ephemeral secrets of the boxes, one per box, recorded as noise is; empty without boxes."""
+    """The ephemeral secrets of the boxes, recorded as noise is: one for all if they are numbered, else one
+    each; empty without boxes.
+    """
 
     def item(self) -> Item:
         if isinstance(self.handed, Candidate | SealedCandidate):
@@ -177,7 +179,7 @@ class BlindScored(Event):
     digests: bytes
     signature: bytes
     ephemeral: bytes
-    """The ephemeral secrets of the boxes, one per box; the transcript records them as it records noise."""
+    """The ephemeral secrets of the boxes, as in `Scored`; the transcript records them as it records noise."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,12 @@ def with_settings(values: Mapping[str, Any], settings: Settings) -> dict[str, An
         section, dot, key = place.partition(".")
         if not (dot and section and key):
             raise ConfigError(f"The setting {place!r} is not of the form section.key=value.", advice=_FORM)
+        if "." in key:
+            name, _, inner = key.partition(".")
+            raise ConfigError(
+                f"The setting {place!r} is of a table within {section!r}.",
+                advice=f"Change the file, or set that table as a whole: {section}.{name}={{{inner} = …, …}}",
+            )
         table = changed.setdefault(section, {})
         if not isinstance(table, dict):
             raise ConfigError(

@@ -191,7 +191,7 @@ def _load(modules: Sequence[str]) -> None:
         without[_NOT_FOR_ARRAYS] = None  # as if it were not installed
     try:
         for module in modules:
-            with contextlib.suppress(ImportError):
+            with contextlib.suppress(Exception):
                 import_module(module)
     finally:
         if absent:

@@ -172,7 +172,10 @@ def run(
     except BaseException as error:
         # Also when interrupted: the parties' records lie there. Whoever prints the error prints its notes.
         place = f"The run's directory is {prepared.path}"
-        for line in (place, *_bought_lines(prepared), *charged_lines(prepared)):
+        bought = _bought_lines(prepared)
+        broken_off = not bought and not isinstance(error, Exception)
+        going_on = _going_on_lines(prepared) if broken_off else []
+        for line in (place, *bought, *going_on, *charged_lines(prepared)):
             error.add_note(line)
         raise
     return result
@@ -259,6 +262,17 @@ def _bought_lines(prepared: RunDirectory) -> list[str]:
         return []
     there = "The purchase" if (state / RESULT_FILE).is_file() else "What was delivered"
     return [f"{there} is there: `hushbid results {shlex.quote(str(prepared.path))}` opens it."]
+
+
+def _going_on_lines(prepared: RunDirectory) -> list[str]:
+    """How a session goes on that was interrupted, in lines for people; none if a party had not taken part."""
+    directories = [party.directory for party in prepared.parties]
+    if not all(any(each.glob("state/*.transcript")) for each in directories):
+        return []
+    return [
+        f"The session can go on: start every party in its directory in {directories[0].parent}, as in "
+        "`hushbid owner --session session.toml --config party.toml`."
+    ]
 
 
 def charged_lines(prepared: RunDirectory) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -168,13 +169,16 @@ def _is_range(low: str, high: str, read: Callable[[str], Any]) -> bool:
 
 
 def given_categories(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """``NAME=A,B,C`` of options, by name; raises `ConfigError` for anything else."""
+    """``NAME=A,B,C`` of options, quoted as in a CSV file, by name; raises `ConfigError` for anything else."""
     found = {}
     for text in texts:
         name, _, listed = text.partition("=")
-        values = tuple(each.strip() for each in listed.split(","))
+        values = tuple(each.strip() for line in csv.reader([listed], skipinitialspace=True) for each in line)
         if not name or not all(values) or not 1 < len(set(values)) == len(values):
-            raise ConfigError(f"--categories: {text!r} is no list.", advice="Write it as in sort=a,b,c.")
+            raise ConfigError(
+                f"--categories: {text!r} is no list.",
+                advice="Write it as in sort=a,b,c, and a text with a comma as in 'sort=a,\"b, c\"'.",
+            )
         found[name] = values
     return found
 
@@ -186,7 +190,7 @@ def propose(tables: Mapping[str, ArrowTable], given: Given) -> Proposed:
         tables: By name, for messages; the first determines the columns and their order.
 
     Raises:
-        ConfigError: A named column is not in the first table, or bounds are given for a column that has none.
+        ConfigError: A named column is not in the first table, or has no use for an option that is given.
         DataError: A table lacks a column, or has values of another kind in it; or no column is left.
     """
     first = next(iter(tables))
@@ -195,6 +199,9 @@ def propose(tables: Mapping[str, ArrowTable], given: Given) -> Proposed:
     for name in (*named, *given.without, *given.bounds, *given.categories):
         if name not in names:
             raise ConfigError(f"{first} has no column {name!r}.", advice=f"It has {', '.join(names)}.")
+    for name in named:
+        if name in given.bounds or name in given.categories:
+            raise ConfigError(f"Rows are not compared by {name!r}.", advice="Give no other option for it.")
     columns, read, left_out = [], {}, {}
     for name in names:
         if name in named:
@@ -229,13 +236,17 @@ def _column(
     if is_index(name):
         return None, (), "it is an index written by pandas"
     parts = _parts(name, tables)
-    kind = "category" if name in given.categories else _kind(name, parts)
+    kind = "category" if name in given.categories else _kind(name, dict(zip(tables, parts, strict=True)))
     if kind is None:
         return None, (), "its values have no kind of column here: `hushbid schema draft` knows images"
     if name not in given.bounds and _is_identifier(kind, parts):
         return None, (), "no value stands twice, as in an identifier: `--identifier` names one"
     values: dict[str, Any] = {"name": name, "kind": kind}
     read: list[str] = []
+    if name in given.bounds and kind not in MEASURED:
+        raise ConfigError(
+            f"--bounds: column {name!r} is of kind {kind}, which has none.", advice="Leave it out."
+        )
     if kind in MEASURED:
         ends = given.bounds.get(name) or _ends(kind, parts)
         if ends is None:
@@ -261,17 +272,22 @@ def _column(
     return values, tuple(read), ""
 
 
-def _kind(name: str, parts: list[Any]) -> str | None:
+def _kind(name: str, parts: Mapping[str, pa.ChunkedArray]) -> str | None:
     """The kind that the tables agree on; None: there is none."""
-    kinds: set[str] = {found for part in parts if (found := kind_of_values(part)) is not None}
-    if kinds == {"integer", "number"}:
+    kinds = {table: found for table, part in parts.items() if (found := kind_of_values(part)) is not None}
+    different = set(kinds.values())
+    if different == {"integer", "number"}:
         return "number"
-    if len(kinds) > 1:
+    if len(different) > 1:
+        tables = "; ".join(
+            f"{kind} in {', '.join(table for table in kinds if kinds[table] == kind)}"
+            for kind in sorted(different)
+        )
         raise DataError(
-            f"The tables have values of different kinds in {name!r}: {', '.join(sorted(kinds))}.",
+            f"The tables have values of different kinds in {name!r}: {tables}.",
             advice=f"Save it as one kind everywhere, or leave it out: `--without {name}`.",
         )
-    return None if not kinds or kinds == {"image"} else kinds.pop()
+    return None if not different or different == {"image"} else different.pop()
 
 
 def _texts(parts: list[Any]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar, Final, NoReturn, Protocol, Self
 
 from hushbid.protocol import platform
@@ -80,16 +80,19 @@ def run_verb(
         ends: The exit code of a result, asked for after it was printed; None: always `DONE`.
         sources: Fields of a mapping that are TOML for a file, of which `show` keeps lines and meaning.
     """
+    begun = False
     try:
         result = body()
-        _tell_result(result, as_json=as_json, show=show, sources=sources)
+        line = json_line(result if isinstance(result, Mapping) else result.as_json()) if as_json else ""
+        begun = True  # a part of the line may be out: no object of an interrupt is to be glued to it
+        _tell_result(result, line=line, show=show, sources=sources)
     except HushbidError as error:
         _tell_notes(error)
         fail(as_shortage(error), as_json=as_json)
     except SignalEnd as end:
-        end_by_signal(end, as_json=as_json)
+        end_by_signal(end, as_json=as_json and not begun)
     except KeyboardInterrupt as interrupt:
-        end_interrupted(as_json=as_json, notes=getattr(interrupt, "__notes__", ()))
+        end_interrupted(as_json=as_json and not begun, notes=_notes_of(interrupt))
     except Exception as error:
         if isinstance(error, OSError) and _may_be_of_stdout(error) and _stdout_is_full():
             fail(_unwritten(error), as_json=False)
@@ -118,15 +121,17 @@ def run_verb(
 def _tell_result(
     result: Mapping[str, Any] | JsonResult,
     *,
-    as_json: bool,
+    line: str,
     show: Callable[[Any], object] | None,
     sources: Collection[str],
 ) -> None:
+    """Print the line of JSON, or the result for people if there is none."""
     try:
-        values = result if isinstance(result, Mapping) else result.as_json()
-        if as_json:
-            _print_json(values)
+        if line:
+            sys.stdout.write(line)
+            sys.stdout.flush()
         elif show is not None:
+            values = result if isinstance(result, Mapping) else result.as_json()
             written = {name: printable_source(values[name]) for name in sources}
             told = printable_in({**values, **dict.fromkeys(sources)}) | written
             show(told if isinstance(result, Mapping) else result.from_json(told))
@@ -135,7 +140,7 @@ def _tell_result(
         if error.filename is not None:  # of a file, not of stdout
             raise
         _no_more_output()
-        fail(_unwritten(error), as_json=as_json)
+        fail(_unwritten(error), as_json=bool(line))
 
 
 def _out_of_reach(error: OSError) -> HushbidError:
@@ -234,6 +239,13 @@ def fail(error: HushbidError, *, as_json: bool) -> NoReturn:
     sys.exit(error.exit_code)
 
 
+def _notes_of(interrupt: BaseException | None) -> Sequence[str]:
+    """The notes of an interrupt, or of one before it, if more came while it was dealt with."""
+    while interrupt is not None and not hasattr(interrupt, "__notes__"):
+        interrupt = interrupt.__context__
+    return getattr(interrupt, "__notes__", ())
+
+
 def _tell_notes(error: Exception) -> None:
     """Print what was left behind, such as charges; `--quiet` hides no error's lines."""
     if not logs_json():
@@ -254,8 +266,3 @@ def _print_error(kind: str, what: str, advice: str, code: int) -> None:
         print_error(kind, what, advice, code)
     except OSError:
         _no_more_output()
-
-
-def _print_json(value: Mapping[str, object]) -> None:
-    sys.stdout.write(json_line(value))
-    sys.stdout.flush()

@@ -41,7 +41,10 @@ __all__ = ["Mark", "TranscriptReader"]
 
 HEADER_RECORD: Final = -1
 _CHUNK: Final = 2**16
-_ADVICE_DAMAGED: Final = "Restore the file from a copy; records before this one are as they were written."
+_ADVICE_DAMAGED: Final = (
+    "Put back this very file, if there is a copy of it, and never an older one: a party would release anew "
+    "what it has released since. Records before this one are as they were written."
+)
 _ADVICE_OTHER: Final = "Name a file that a hushbid party has recorded."
 
 

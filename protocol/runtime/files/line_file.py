@@ -182,7 +182,7 @@ def malformed(path: Path, number: int, why: str) -> DataError:
     """The error about a line with wrong content."""
     return DataError(
         f"{path}, line {number}: malformed: {why}.",
-        advice="Restore the file from a copy. With a line left out it would promise what is not so.",
+        advice="Put back this very file from a copy. With a line left out it would promise what is not so.",
     )
 
 

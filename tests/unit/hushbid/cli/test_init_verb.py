@@ -161,14 +161,14 @@ def test_what_people_say_is_not_read_off_rows(place: Path) -> None:
         "--bounds",
         "frames=0:20",
         "--categories",
-        "breed=carnica,buckfast,ligustica",
+        'breed=carnica, buckfast,"ligustica, or italian"',
     ]
     found = made("wanted.csv", *OWNERS, *said, "--without", "seen", "--label", "wintered")
     assert found["read"] == {}
     assert not any("No ε covers that" in line for line in found["said"])
     columns = {each.name: each for each in Schema.read(found["files"]["cluster"]).columns}
     assert (columns["weight"].lower, columns["weight"].upper) == (0.0, 120.0)
-    assert columns["breed"].categories == ("carnica", "buckfast", "ligustica")
+    assert columns["breed"].categories == ("carnica", "buckfast", "ligustica, or italian")
     assert found["left_out"] == {
         "seen": "it was to be left out",
         "hive": "no value stands twice, as in an identifier: `--identifier` names one",
@@ -289,6 +289,17 @@ WRONG = [
     ),
     pytest.param(["wanted.csv", *OWNERS, "--categories", "breed=a,,b"], "sort=a,b,c", id="no categories"),
     pytest.param(["wanted.csv", *OWNERS, "--bounds", "weight=30:50"], "--bounds", id="bounds too narrow"),
+    pytest.param(["wanted.csv", *OWNERS, "--bounds", "breed=0:1"], "Leave it out", id="a category's bounds"),
+    pytest.param(
+        ["wanted.csv", *OWNERS, "--label", "wintered", "--bounds", "wintered=0:1"],
+        "no other option",
+        id="a label's bounds",
+    ),
+    pytest.param(
+        ["wanted.csv", *OWNERS, "--label", "wintered", "--categories", "wintered=0,1"],
+        "no other option",
+        id="a label's categories",
+    ),
     pytest.param(["wanted.csv", *OWNERS, "--categories", "breed=carnica"], "sort=a,b,c", id="one category"),
     pytest.param(
         ["wanted.csv", *OWNERS, "--categories", "breed=carnica,x"], "all --categories", id="unknown"
@@ -312,7 +323,10 @@ def test_tables_that_do_not_go_together_are_named(place: Path) -> None:
     assert "--without frames" in error["advice"]
     bees(6, 50).assign(frames="many").to_csv("text.csv", index=False)
     error = refused("wanted.csv", "--owner", "text=text.csv")
-    assert "different kinds in 'frames'" in error["what"]
+    kinds = (
+        "The tables have values of different kinds in 'frames': category in text.csv; integer in wanted.csv."
+    )
+    assert error["what"] == kinds
     assert "--without frames" in error["advice"]
 
 

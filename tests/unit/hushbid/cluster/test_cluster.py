@@ -147,6 +147,7 @@ def test_settings_may_be_python_s_own_values() -> None:
         ({"session": {"batch": 5}}, "setting 'session' is not of the form"),
         ({"session.": 5}, r"setting 'session\.' is not of the form"),
         (["session=5"], "setting 'session' is not of the form"),
+        (["owners.zeta.data=x.csv"], "setting 'owners.zeta.data' is of a table within 'owners'"),
         (["session.batch"], r"setting 'session\.batch' is not of the form"),
     ],
 )

@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -255,3 +256,25 @@ def test_errors_can_be_sent_to_other_processes(error: HushbidError) -> None:
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is type(error)
     assert (str(again), vars(again)) == (str(error), vars(error))
+
+
+def test_a_failed_import_of_any_kind_leaves_the_server_to_others(tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        (tmp_path / "broken_table.py").write_text("raise ValueError('another numpy')")
+        patch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+        with ForkServer() as server:
+            server.load(["broken_table"])
+            assert fork(server, tmp_path / "probe", "shown").said()
+
+
+def test_a_training_process_that_nobody_waits_for_ends_without_a_word(
+    server: ForkServer, tmp_path: Path
+) -> None:
+    ours, theirs = socket.socketpair()
+    said = tmp_path / "said"
+    with theirs, open(os.devnull, "wb") as nowhere, said.open("wb") as stderr:
+        streams = (theirs.fileno(), nowhere.fileno(), stderr.fileno())
+        process = server.fork("hushbid.running.training_process", (), directory=Path("/"), streams=streams)
+    ours.close()
+    assert process.wait(PATIENCE)
+    assert (process.code, said.read_bytes()) == (0, b"")

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import array
 import errno
+import fcntl
 import json
 import logging
 import os
 import signal
+import subprocess
 import sys
+import termios
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +29,8 @@ from hushbid.protocol.runtime.interrupts import SignalEnd
 from hushbid.protocol.runtime.telemetry.logs import LogFormat, set_up_logging
 
 Captured = pytest.CaptureFixture[str]
+_FULL = 65_536
+"""Bytes that a pipe takes."""
 HOSTILE = "too \x1b[2J\x9b31m late\r\x07\u202e; \nhushbid: all is well"
 
 
@@ -167,6 +174,42 @@ def test_an_interrupt_says_what_it_left(capsys: Captured) -> None:
     captured = capsys.readouterr()
     assert json.loads(captured.out)["error"]["what"] == "Interrupted.\nNothing was charged to north."
     assert captured.err == "Interrupted.\nNothing was charged to north.\n"
+
+
+def test_an_interrupt_says_what_an_earlier_one_left(capsys: Captured) -> None:
+    def interrupted() -> Mapping[str, Any]:
+        try:
+            interrupt = KeyboardInterrupt()
+            interrupt.add_note("The run's directory is runs/x.")
+            raise interrupt
+        finally:
+            raise KeyboardInterrupt
+
+    assert ended(interrupted) == 130
+    assert json.loads(capsys.readouterr().out)["error"]["what"].endswith("The run's directory is runs/x.")
+
+
+PRINTS = """
+from hushbid.protocol.runtime.ending import run_verb
+from hushbid.protocol.runtime.interrupts import run_main
+
+run_main(lambda: run_verb(lambda: {"text": "x" * 1_000_000}, as_json=True))
+"""
+
+
+def test_an_interrupt_while_a_result_is_printed_glues_no_object_to_it() -> None:
+    child = subprocess.Popen([sys.executable, "-c", PRINTS], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert child.stdout is not None
+    waiting = array.array("i", [0])
+    while waiting[0] < _FULL:  # nobody reads
+        assert child.poll() is None
+        fcntl.ioctl(child.stdout, termios.FIONREAD, waiting)
+        time.sleep(0.01)
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=240)
+    assert (child.returncode, err) == (130, b"Interrupted.\n")
+    assert out.startswith(b'{"text": "xxx')
+    assert b"Interrupted" not in out
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,7 @@ def test_zeros_inside_a_file_are_damage(path: Path) -> None:
         read_transcript(path)
     assert caught.value.record == 1
     assert str(path) in str(caught.value)
+    assert "never an older one" in caught.value.advice, "releases since would be drawn anew"
 
 
 @pytest.mark.parametrize("cut", [8, 15, 16, 40, -1])
