@@ -16,6 +16,10 @@ __all__ = ["weigh_command"]
 
 _BALANCED: Final = {"wanted": "those of the validation set", "equal": "equal"}
 """Labels of the sources of label shares."""
+_UNUSED: Final = (
+    "WARNING: The points have labels, and no row of the validation set has one: weights are by the other "
+    "columns alone. Name its label's column with --label, if it has one."
+)
 
 
 def _show(result: WeighedTables) -> None:
@@ -23,6 +27,8 @@ def _show(result: WeighedTables) -> None:
 
     for line in changes_told(result.outside):
         say(line)
+    if result.labels_unused:
+        say(_UNUSED)
     figures = {
         "points": str(result.points),
         **({} if result.balance is None else {"label shares": _BALANCED[result.balance]}),

@@ -173,7 +173,12 @@ def given_categories(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
     found = {}
     for text in texts:
         name, _, listed = text.partition("=")
-        values = tuple(each.strip() for line in csv.reader([listed], skipinitialspace=True) for each in line)
+        try:
+            values = tuple(
+                each.strip() for line in csv.reader([listed], skipinitialspace=True) for each in line
+            )
+        except csv.Error:  # a line break
+            values = ()
         if not name or not all(values) or not 1 < len(set(values)) == len(values):
             raise ConfigError(
                 f"--categories: {text!r} is no list.",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
+import numpy.typing as npt
 from pydantic import Field
 from pydantic.dataclasses import dataclass as figures
 
@@ -52,6 +53,7 @@ class WeighedTables(Figures):
         model: Whether the consumer's model improves.
         privacy: The session's guarantees, as far as the session is known.
         outside: Changes to tables, by their files' names.
+        labels_unused: Whether points have labels, and no row of the validation set has one.
     """
 
     FLAT: ClassVar[frozenset[str]] = frozenset({"judgement"})
@@ -67,6 +69,7 @@ class WeighedTables(Figures):
     model: ModelFigures
     privacy: tuple[PrivacyStatement, ...] = ()
     outside: Mapping[str, Changes] = Field(default_factory=dict)
+    labels_unused: bool = False
 
     @property
     def sentences(self) -> tuple[str, str]:
@@ -143,7 +146,12 @@ def weigh(options: WeighOptions) -> WeighedTables:
         model=model,
         privacy=found.privacy(),
         outside=found.outside,
+        labels_unused=_are_some(labels) and not _are_some(resembled.known),
     )
+
+
+def _are_some(labels: Sequence[int | float | str | None] | npt.NDArray[Any] | None) -> bool:
+    return labels is not None and any(each is not None for each in labels)
 
 
 def _written(place: Path, arrays: dict[str, Any]) -> dict[str, int]:

@@ -288,6 +288,7 @@ WRONG = [
         ["wanted.csv", *OWNERS, "--bounds", "weight=2019-01-01:2020-01-01"], "weight=0:120", id="dates"
     ),
     pytest.param(["wanted.csv", *OWNERS, "--categories", "breed=a,,b"], "sort=a,b,c", id="no categories"),
+    pytest.param(["wanted.csv", *OWNERS, "--categories", "breed=a\rb,c"], "sort=a,b,c", id="a line break"),
     pytest.param(["wanted.csv", *OWNERS, "--bounds", "weight=30:50"], "--bounds", id="bounds too narrow"),
     pytest.param(["wanted.csv", *OWNERS, "--bounds", "breed=0:1"], "Leave it out", id="a category's bounds"),
     pytest.param(

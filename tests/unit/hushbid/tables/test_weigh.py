@@ -401,9 +401,13 @@ def test_training_weights_go_with_the_points_and_the_model_is_told(place: Path) 
         assert archive["training_weights"].shape == archive["weights"].shape
         assert archive["training_weights"].sum() == pytest.approx(found["model"]["training_weights"]["total"])
         assert archive["label_weight"] == 0.6
-    assert found["model"]["sentence"] in " ".join(weigh(place).stdout.split())
+    said = weigh(place)
+    assert found["model"]["sentence"] in " ".join(said.stdout.split())
+    assert (found["labels_unused"], "WARNING" in said.stderr) == (False, False)
     np.savez(place / "validation.npz", features=WANTED)
-    assert weigh(place, "--output", str(place / "weighed.csv")).exit_code == 0
+    said = weigh(place, "--output", str(place / "weighed.csv"))
+    assert (said.exit_code, "WARNING: The points have labels, and no row" in said.stderr) == (0, True)
+    assert json.loads(weigh(place, "--json").stdout)["labels_unused"] is True
     assert "training_weight" in (place / "weighed.csv").read_text().splitlines()[0]
 
 
