@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field
 from pydantic.dataclasses import dataclass as figures
 
 from hushbid.consumer.appraisal import Judge, Judgement
 from hushbid.consumer.balance import Group, balanced_groups
+from hushbid.consumer.downstream import known_labels
 from hushbid.consumer.judgement import judged
 from hushbid.consumer.label_part import check_label_weight
 from hushbid.consumer.learners import check_model
@@ -107,6 +107,7 @@ def weigh(options: WeighOptions) -> WeighedTables:
     # Each was checked in its own number type on delivery, and may exceed a bound by its rounding.
     points = found.points
     resembled, wanted = found.table(options.validation, label_gaps=True)
+    own = resembled.known
     held = None
     if test is not None:
         held_out, judged_points = found.table(test)
@@ -118,7 +119,7 @@ def weigh(options: WeighOptions) -> WeighedTables:
         model=options.model,
         seed=options.seed,
         ridge=ridge,
-        wanted_labels=resembled.known,
+        wanted_labels=own,
         label_weight=strength,
         amounts=found.amounts,
     )
@@ -126,7 +127,7 @@ def weigh(options: WeighOptions) -> WeighedTables:
     plain = judge.quality(points, labels)
     groups: tuple[Group, ...] = ()
     if options.balance is not None:
-        groups = balanced_groups(labels, options.balance, resembled.known)
+        groups = balanced_groups(labels, options.balance, own)
     judgement, matching = judge.weighed(plain, points, labels, groups=groups)
     if matching is None:
         raise DataError(f"{delivered}: {judgement.why}", advice="Weigh a part of the points.")
@@ -146,12 +147,8 @@ def weigh(options: WeighOptions) -> WeighedTables:
         model=model,
         privacy=found.privacy(),
         outside=found.outside,
-        labels_unused=_are_some(labels) and not _are_some(resembled.known),
+        labels_unused=bool(known_labels(labels)) and (own is None or not known_labels(own)),
     )
-
-
-def _are_some(labels: Sequence[int | float | str | None] | npt.NDArray[Any] | None) -> bool:
-    return labels is not None and any(each is not None for each in labels)
 
 
 def _written(place: Path, arrays: dict[str, Any]) -> dict[str, int]:
